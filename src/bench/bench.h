@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The door of bench: THE MEASUREMENT. A plan says what was asked; a method times an op on a fabric
+ * between two peers; samples become stats; a report is told. Both ends run the same code, and
+ * once or serve is the one difference. */
+#ifndef WEFT_BENCH_H
+#define WEFT_BENCH_H
+
+#include "fabric/fabric.h"
+#include "peer/peer.h"
+
+/* ---- plan ---- */
+
+struct plan {
+    char device[FABRIC_DEVICE_MAX];
+    uint64_t service, port;
+    int64_t tx_gpu, rx_gpu;
+    int gpu_type;
+    uint64_t iters, duration_s, warmup, gap_us;
+    struct opt_range size;
+    bool unrestricted, no_idc, no_ll, report_all;
+    int huge; /* 0, or the choice of --use-hp */
+    int clock;
+    bool ignore_mismatch, local, loop, verify, help, version;
+    char bind[256];
+    uint64_t timeout_s, wait_s;
+    int64_t cpu[2];
+    const char *address; /* NULL: a server, or local */
+};
+
+/* The choices of --use-hp, as memory kinds are named. */
+extern const char *const plan_huge[];
+
+/* The rules that no single option knows, in sentences. Settles what one option does to another and
+ * warns of it; after this the plan does not change. */
+int plan_check(struct plan *plan, const struct opt_set *set);
+
+/* How many bytes each end's buffer has. */
+size_t plan_buffer(const struct plan *plan);
+
+/* ---- stats: all samples count, in constant memory ---- */
+
+enum { STATS_SUB = 1024, STATS_OCTAVES = 46, STATS_BUCKETS = (STATS_OCTAVES + 1) * STATS_SUB };
+
+struct stats {
+    uint64_t count, min_ps, max_ps;
+    double mean_ps, square_ps; /* Welford: mean, and sum of squared distances from it */
+    uint64_t *kept_ps;         /* every sample in order, or NULL */
+    uint64_t kept_room;
+    uint64_t buckets[STATS_BUCKETS];
+};
+
+/* kept: how many samples to keep one by one; their memory is present and locked. */
+int stats_open(struct stats **stats, uint64_t kept);
+void stats_close(struct stats *stats);
+void stats_clear(struct stats *stats);
+void stats_merge(struct stats *into, const struct stats *from);
+
+/* The population's standard deviation. */
+double stats_deviation_ps(const struct stats *stats);
+
+/* The value that a share of the samples (0 < share < 1) does not exceed, within 0.1 %. -ENODATA,
+ * without a sentence, if fewer than ten samples lie beyond it. */
+int stats_percentile(const struct stats *stats, double share, double *ps);
+
+/* Its 95 % confidence interval by order statistics. */
+int stats_interval(const struct stats *stats, double share, double *low_ps, double *high_ps);
+
+/* The middle sample, however few there are. */
+double stats_median_ps(const struct stats *stats);
+
+static inline size_t stats_bucket(uint64_t ps)
+{
+    if (ps < 2 * STATS_SUB)
+        return ps;
+    unsigned shift = 63U - 10U - (unsigned)__builtin_clzll(ps);
+    size_t bucket = (size_t)shift * STATS_SUB + (ps >> shift);
+    return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
+}
+
+static inline void stats_add(struct stats *stats, uint64_t ps)
+{
+    double distance = (double)ps - stats->mean_ps;
+    if (stats->count < stats->kept_room)
+        stats->kept_ps[stats->count] = ps;
+    stats->count++;
+    stats->mean_ps += distance / (double)stats->count;
+    stats->square_ps += distance * ((double)ps - stats->mean_ps);
+    stats->min_ps = ps < stats->min_ps ? ps : stats->min_ps;
+    stats->max_ps = ps > stats->max_ps ? ps : stats->max_ps;
+    stats->buckets[stats_bucket(ps)]++;
+}
+
+/* ---- what disturbed us ---- */
+
+struct interference {
+    uint64_t switches, migrations, faults, steal_ms;
+};
+
+void interference_now(struct interference *now);
+
+/* Adds what happened between two looks. */
+void interference_add(struct interference *sum, const struct interference *from,
+                      const struct interference *to);
+
+/* ---- CPUs ---- */
+
+/* Pins this thread, and what it starts, to a CPU. */
+int cpu_pin(int64_t cpu);
+
+/* Two CPUs of those allowed, on two cores that share their last cache if there are such. Returns
+ * how many there were to choose from. */
+int cpu_pair(int64_t pair[2]);
+
+/* The CPUs this thread may use and the machine they are on, as lines for the other end. */
+int cpu_describe(struct blob *text);
+
+/* Can the two ends only run in turns? mine and theirs are such lines. */
+bool cpu_shared(const struct blob *mine, const struct blob *theirs);
+
+/* ---- ops and methods ---- */
+
+struct run;
+
+struct op {
+    const char *name;
+    struct opt_words help; /* "Write", "writes" */
+    const char *many;      /* column title: Writes */
+    const char *number;    /* --report-all's column title: WriteNum */
+    const char *size;      /* first column title: RDMA Size[B] */
+    int size_width;
+    enum verb verb;
+    unsigned hints; /* hints that mean something to this op */
+    unsigned legs;  /* 2: what is timed is a round trip */
+
+    /* Initiator, outside the timing: sets up run->xfer for a size. */
+    int (*prepare)(struct run *run, size_t size);
+    /* Initiator, timed: one operation to its completion. */
+    int (*once)(struct run *run);
+    /* Initiator, outside the timing, only with --verify: before and after iteration number. */
+    int (*mark)(struct run *run, uint64_t number);
+    int (*check)(struct run *run, uint64_t number);
+    /* Target: everything of one size, until the initiator says it is done. */
+    int (*serve)(struct run *run, size_t size);
+};
+
+extern const struct op op_write;
+
+struct method {
+    const char *name;
+    /* Initiator: warm-up and measurement of one size into run->stats. */
+    int (*run)(struct run *run);
+};
+
+extern const struct method method_latency;
+
+/* ---- reports ---- */
+
+/* What was run, for the header. */
+struct bench_facts {
+    const char *title;
+    const struct plan *plan;
+    const struct opt_set *set;
+    const struct op *op;
+    const struct fabric_facts *fabric;
+    bool initiator;
+    const struct region *buffer;
+    char clock[128];   /* the client's clock and its cost */
+    char remote[64];   /* the other end's name on the fabric */
+};
+
+struct result {
+    size_t size;
+    const struct stats *stats;
+    struct interference interference;
+};
+
+struct report;
+
+struct report_ops {
+    const char *name;
+    int (*begin)(struct report *report, const struct bench_facts *facts);
+    int (*sample)(struct report *report, uint64_t number, uint64_t ps);
+    int (*row)(struct report *report, const struct result *result);
+    /* status 0 when all is done; otherwise what cut the run short, and why. */
+    int (*end)(struct report *report, int status, const char *why);
+};
+
+struct report {
+    const struct report_ops *ops; /* first member of every report's own struct */
+};
+
+/* ---- run ---- */
+
+/* What a tool hands over. */
+struct bench_wish {
+    const char *title;
+    const struct plan *plan;
+    const struct opt_set *set;
+    const struct op *op;
+    const struct method *method;
+    const struct fabric_choice *fabric;
+    const char *nonce;
+    struct peer *peer;
+    struct report *report;
+};
+
+/* One run between two ends, from opening the fabric to the last line. If *peer->stop is set the
+ * run ends early with -EINTR, what was measured reported and the other end told. */
+int bench_run(const struct bench_wish *wish);
+
+/* The state of a run: for ops and methods. */
+struct run {
+    const struct bench_wish *wish;
+    const struct plan *plan;
+    const struct op *op;
+    struct peer *peer;
+    const struct fabric_ops *fabric;
+    struct fabric *handle;
+    struct fabric_facts facts;
+    struct region buffer;
+    struct remote remote;
+    struct xfer xfer;
+    struct clock clock;
+    struct stats *stats;
+    size_t size;
+    bool share_cpu; /* both ends on one CPU: yield while waiting */
+};
+
+/* Posts run->xfer by this verb and waits for its completion; for op.once. */
+int run_do(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer));
+
+/* The hints asked for that hold for this op, fabric and size. */
+unsigned run_hints(const struct plan *plan, const struct op *op, const struct fabric_facts *facts,
+                   size_t size);
+
+/* Data that says where it belongs: filled for iteration number, and found again. */
+int pattern_fill(struct run *run, uint64_t number, size_t size);
+int pattern_check(struct run *run, uint64_t number, size_t size);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which CPUs the two ends run on. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cpu_pin(int64_t cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (cpu >= CPU_SETSIZE)
+        return fail(-ENODEV, "--cpu %lld: there is no such CPU", (long long)cpu);
+    CPU_SET((size_t)cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set))
+        return fail(-ENODEV, "--cpu %lld: %s", (long long)cpu,
+                    errno == EINVAL ? "no such CPU, or not allowed to this process"
+                                    : strerror(errno));
+    return 0;
+}
+
+/* Is cpu in a list such as "0-3,8" of a file in the CPU's folder? */
+static bool listed(size_t owner, const char *file, size_t cpu)
+{
+    char path[160], text[512] = "";
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/%s", owner, file);
+    FILE *list = fopen(path, "re");
+    if (!list)
+        return false;
+    if (!fgets(text, sizeof text, list))
+        text[0] = '\0';
+    fclose(list);
+    for (char *at = text; *at >= '0' && *at <= '9';) {
+        unsigned long first = strtoul(at, &at, 10), end = first;
+        if (*at == '-')
+            end = strtoul(at + 1, &at, 10);
+        if (cpu >= first && cpu <= end)
+            return true;
+        at += *at == ',';
+    }
+    return false;
+}
+
+/* 0: another package; 1: the same core; 2: two cores, one last-level cache. */
+static int kinship(size_t a, size_t b)
+{
+    static const char *const caches[] = {"cache/index3/shared_cpu_list",
+                                         "cache/index2/shared_cpu_list"};
+    if (listed(a, "topology/thread_siblings_list", b))
+        return 1;
+    for (size_t i = 0; i < LENGTH(caches); i++)
+        if (listed(a, caches[i], b))
+            return 2;
+    return 0;
+}
+
+int cpu_pair(int64_t pair[2])
+{
+    cpu_set_t set;
+    int best = -1;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 0;
+    size_t first = 0;
+    while (first < CPU_SETSIZE && !CPU_ISSET(first, &set))
+        first++;
+    pair[0] = pair[1] = (int64_t)first;
+    for (size_t cpu = first + 1; cpu < CPU_SETSIZE && best < 2; cpu++) {
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        int kin = kinship(first, cpu);
+        if (kin == 1)
+            kin = -1; /* the same core: only if there is nothing else */
+        if (best == -1 ? kin >= best : kin > best) {
+            best = kin;
+            pair[0] = (int64_t)cpu;
+        }
+    }
+    return CPU_COUNT(&set);
+}
+
+int cpu_describe(struct blob *text)
+{
+    cpu_set_t set;
+    char host[64] = "?";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file) {
+        if (!fgets(host, sizeof host, file))
+            host[0] = '\0';
+        host[strcspn(host, "\n")] = '\0';
+        fclose(file);
+    }
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return blob_print(text, "host=%s\ncpu=many\n", host);
+    if (CPU_COUNT(&set) != 1)
+        return blob_print(text, "host=%s\ncpu=many\n", host);
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    return blob_print(text, "host=%s\ncpu=%zu\n", host, cpu);
+}
+
+bool cpu_shared(const struct blob *mine, const struct blob *theirs)
+{
+    char a[2][64], b[2][64];
+    return !blob_value(mine, "host", a[0], sizeof a[0]) &&
+           !blob_value(theirs, "host", b[0], sizeof b[0]) &&
+           !blob_value(mine, "cpu", a[1], sizeof a[1]) &&
+           !blob_value(theirs, "cpu", b[1], sizeof b[1]) && strcmp(a[0], b[0]) == 0 &&
+           strcmp(a[1], b[1]) == 0 && strcmp(a[1], "many") != 0;
+}

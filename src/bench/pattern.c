@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data for --verify: every word depends on the iteration and on its place, so a byte that is old,
+ * missing or elsewhere is found. Worked on in pieces, with a sign of life between them. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { PIECE_WORDS = 4096, PIECES_A_LOOK = 512 };
+
+static uint64_t word(uint64_t number, uint64_t place)
+{
+    uint64_t x = (number + 1) * 0x9e3779b97f4a7c15U + place * 0xbf58476d1ce4e5b9U;
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9U;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+static void make(uint64_t *piece, uint64_t number, size_t at)
+{
+    for (size_t i = 0; i < PIECE_WORDS; i++)
+        piece[i] = word(number, at / sizeof *piece + i);
+}
+
+/* Visits the first size bytes of the buffer piece by piece. */
+static int visit(struct run *run, uint64_t number, size_t size,
+                 int (*each)(struct run *run, uint64_t number, size_t at, const void *piece,
+                             size_t length))
+{
+    uint64_t piece[PIECE_WORDS];
+    int status = 0;
+    unsigned pieces = 0;
+    for (size_t at = 0; at < size && !status; at += sizeof piece) {
+        size_t length = size - at < sizeof piece ? size - at : sizeof piece;
+        make(piece, number, at);
+        status = each(run, number, at, piece, length);
+        if (!status && ++pieces % PIECES_A_LOOK == 0)
+            status = peer_alive(run->peer);
+    }
+    return status;
+}
+
+static int fill_piece(struct run *run, uint64_t number, size_t at, const void *piece, size_t length)
+{
+    (void)number;
+    return run->buffer.kind->fill(&run->buffer, at, piece, length);
+}
+
+static int check_piece(struct run *run, uint64_t number, size_t at, const void *piece,
+                       size_t length)
+{
+    unsigned char found[PIECE_WORDS * sizeof(uint64_t)];
+    const unsigned char *sent = piece;
+    int status = run->buffer.kind->peek(&run->buffer, at, found, length);
+    if (status || memcmp(found, sent, length) == 0)
+        return status;
+    size_t i = 0;
+    while (found[i] == sent[i])
+        i++;
+    return fail(-EBADMSG,
+                "--verify: %s %" PRIu64 " of %zu bytes: byte %zu is 0x%02x, 0x%02x was sent",
+                run->op->name, number, run->size, at + i, found[i], sent[i]);
+}
+
+int pattern_fill(struct run *run, uint64_t number, size_t size)
+{
+    return visit(run, number, size, fill_piece);
+}
+
+int pattern_check(struct run *run, uint64_t number, size_t size)
+{
+    return visit(run, number, size, check_piece);
+}

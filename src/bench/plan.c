@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules among options, each a sentence. */
+#include "bench/bench.h"
+
+#include <errno.h>
+
+const char *const plan_huge[] = {"2M", "1G", NULL};
+
+static bool given(const struct opt_set *set, const char *name)
+{
+    const struct opt *row = opt_find(set, name);
+    return row && opt_origin(set, row) == OPT_BY_USER;
+}
+
+static int roles(const struct plan *plan)
+{
+    if (plan->local && plan->address)
+        return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
+                    plan->address);
+    if (plan->loop && (plan->address || plan->local))
+        return fail(-EINVAL, "--loop is for a server: leave out %s",
+                    plan->local ? "--local" : "the address");
+    if (plan->cpu[1] >= 0 && !plan->local)
+        return fail(-EINVAL, "--cpu: a second CPU is for the server that --local starts");
+    return 0;
+}
+
+static int gpus(const struct plan *plan)
+{
+    int64_t gpu = plan->tx_gpu >= 0 ? plan->tx_gpu : plan->rx_gpu;
+    if (gpu < 0)
+        return 0;
+    if (plan->huge)
+        warn("--use-hp has no effect on GPU buffers");
+    return fail(-ENOTSUP, "GPU %lld: this build has no GPU memory", (long long)gpu);
+}
+
+int plan_check(struct plan *plan, const struct opt_set *set)
+{
+    int status = roles(plan);
+    if (!status)
+        status = gpus(plan);
+    if (status)
+        return status;
+    if (plan->duration_s && given(set, "iters"))
+        warn("--duration and --iters are both given: --duration wins");
+    if (plan->duration_s && plan->report_all) {
+        if (given(set, "report-all"))
+            warn("--report-all is ignored with --duration");
+        plan->report_all = false;
+    }
+    return 0;
+}
+
+size_t plan_buffer(const struct plan *plan)
+{
+    return (size_t)plan->size.max;
+}

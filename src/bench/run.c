@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One run: open the fabric, place and expose memory, connect, measure every size, take it all down.
+ * Whatever fails at one end is told to the other, so that both end with the reason. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    POLLS_PER_LOOK = 1024,
+    POLLS_PER_YIELD = 64,
+    LONG_BYTES = 1 << 20,          /* from here on a poll may take long: look every time */
+    SLOWEST_BYTES_PER_MS = 10000,  /* moving bytes are progress: a transfer may be this slow */
+    POPULATE_BYTES = 64 << 20,
+    PROBES = 51,
+    PROBE_MAX_BYTES = 1 << 20
+};
+static const uint64_t probe_ns = 20000000;
+static const double clock_share_worth_saying = 0.20;
+
+unsigned run_hints(const struct plan *plan, const struct op *op, const struct fabric_facts *facts,
+                   size_t size)
+{
+    unsigned hints = 0;
+    if (!plan->no_idc && size <= facts->max_inline)
+        hints |= HINT(INLINE);
+    if (!plan->no_ll)
+        hints |= HINT(LL);
+    if (!plan->unrestricted)
+        hints |= HINT(RESTRICTED);
+    return hints & op->hints & facts->honours;
+}
+
+/* ---- one operation ---- */
+
+static int late(const struct run *run, uint64_t since_ms)
+{
+    uint64_t granted_ms = run->peer->timeout_ms + run->size / SLOWEST_BYTES_PER_MS;
+    if (clock_ms() - since_ms <= granted_ms)
+        return 0;
+    return fail(-ETIMEDOUT, "a %s of %zu bytes did not complete within %g s", run->op->name,
+                run->size, (double)granted_ms / 1000);
+}
+
+/* Polls until one completion has come. */
+static int wait_completion(struct run *run)
+{
+    uint64_t since_ms = 0;
+    for (;;) {
+        struct completion completion;
+        int polls = run->size >= LONG_BYTES ? 1 : POLLS_PER_LOOK;
+        for (int i = 1; i <= polls; i++) {
+            int got = run->fabric->poll(run->handle, &completion, 1);
+            if (got == 1)
+                return completion.status;
+            if (got < 0)
+                return got;
+            if (run->share_cpu && i % POLLS_PER_YIELD == 0)
+                sched_yield();
+        }
+        if (!since_ms)
+            since_ms = clock_ms();
+        int status = peer_alive(run->peer);
+        if (status || (status = late(run, since_ms)))
+            return status;
+    }
+}
+
+/* No room: what is under way must end first. */
+static int make_room(struct run *run)
+{
+    struct completion completion;
+    int got = run->fabric->poll(run->handle, &completion, 1);
+    if (got > 0)
+        return completion.status;
+    return got < 0 ? got : peer_alive(run->peer);
+}
+
+int run_do(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer))
+{
+    int got = verb(run->handle, &run->xfer);
+    if (got == DONE)
+        return 0;
+    uint64_t since_ms = got == -EAGAIN ? clock_ms() : 0;
+    while (got == -EAGAIN) {
+        int status = make_room(run);
+        if (status || (status = late(run, since_ms)))
+            return status;
+        got = verb(run->handle, &run->xfer);
+    }
+    return got == LATER ? wait_completion(run) : got == DONE ? 0 : got;
+}
+
+/* ---- setting up ---- */
+
+static int populate(struct run *run)
+{
+    struct region *buffer = &run->buffer;
+    int status = 0;
+    for (size_t at = 0; at < buffer->mapped && !status; at += POPULATE_BYTES) {
+        size_t left = buffer->mapped - at;
+        status = buffer->kind->populate(buffer, at, left < POPULATE_BYTES ? left : POPULATE_BYTES);
+        if (!status)
+            status = peer_alive(run->peer);
+    }
+    return status;
+}
+
+static int place_buffer(struct run *run)
+{
+    const char *name = run->plan->huge ? plan_huge[run->plan->huge - 1] : "host";
+    const struct memory_ops *kind = memory_find(name);
+    size_t length = plan_buffer(run->plan);
+    if (run->facts.own_memory) {
+        run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
+        return 0;
+    }
+    int status = kind->alloc(&run->buffer, length, kind);
+    return status ? status : populate(run);
+}
+
+static int can(const struct run *run)
+{
+    if (!(run->facts.verbs & 1U << run->op->verb))
+        return fail(-ENOTSUP, "fabric %s cannot %s", run->fabric->name, run->op->name);
+    if (run->plan->verify && run->facts.alone)
+        return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
+                    run->fabric->name);
+    return 0;
+}
+
+static int connect_ends(struct run *run, const struct blob *key)
+{
+    struct blob mine, theirs, their_key;
+    uint64_t since_ms = clock_ms();
+    int status = run->fabric->address(run->handle, &mine);
+    if (!status)
+        status = peer_swap(run->peer, &mine, &theirs);
+    if (!status)
+        status = peer_swap(run->peer, key, &their_key);
+    if (status)
+        return status;
+    for (;;) {
+        status = run->fabric->connect(run->handle, &theirs, &their_key, 1, &run->remote);
+        if (status == DONE)
+            break;
+        if (!status)
+            status = peer_alive(run->peer);
+        if (!status && clock_ms() - since_ms > run->peer->timeout_ms)
+            status = fail(-ETIMEDOUT, "the fabric did not connect within %g s",
+                          (double)run->peer->timeout_ms / 1000);
+        if (status)
+            return status;
+        sched_yield();
+    }
+    if (!run->facts.alone && run->remote.length < run->plan->size.max)
+        return fail(-EPROTO, "the %s offers %zu bytes, %" PRIu64 " are needed", run->peer->other,
+                    run->remote.length, run->plan->size.max);
+    return peer_meet(run->peer, "connected", NULL, NULL);
+}
+
+/* Do the two ends have to take turns on one CPU? */
+static int compare_places(struct run *run)
+{
+    struct blob mine, theirs;
+    int status = cpu_describe(&mine);
+    if (!status)
+        status = peer_swap(run->peer, &mine, &theirs);
+    if (status)
+        return status;
+    run->share_cpu = cpu_shared(&mine, &theirs);
+    if (run->share_cpu)
+        warn("both ends run on one CPU: every hop waits for a switch between them");
+    return 0;
+}
+
+/* ---- what the header says ---- */
+
+/* The median of a few operations of the smallest size, to weigh the clock's cost against. */
+static int probe_median(struct run *run, double *ps)
+{
+    uint64_t since_ns = clock_ns();
+    int status = 0;
+    *ps = 0;
+    run->size = (size_t)run->plan->size.min;
+    if (run->size > PROBE_MAX_BYTES)
+        return 0;
+    stats_clear(run->stats);
+    status = run->op->prepare(run, run->size);
+    for (int i = 0; i < PROBES && !status && clock_ns() - since_ns < probe_ns; i++) {
+        uint64_t begin = clock_read(&run->clock);
+        status = run->op->once(run);
+        uint64_t ticks = clock_read(&run->clock) - begin;
+        uint64_t whole = clock_to_ps(&run->clock, ticks);
+        stats_add(run->stats,
+                  (whole > run->clock.cost_ps ? whole - run->clock.cost_ps : 0) / run->op->legs);
+    }
+    *ps = stats_median_ps(run->stats);
+    return status;
+}
+
+static void describe_clock(const struct clock *clock, double median_ps, char *text, size_t room)
+{
+    const char *name = clock->kind == CLOCK_CYCLES ? "cycles" : "clock_gettime";
+    double cost_ps = (double)clock->cost_ps;
+    int n = snprintf(text, room, "%s, %.0f ns per sample subtracted", name, cost_ps / 1000);
+    if (n < 0 || (size_t)n >= room || !median_ps)
+        return;
+    if (cost_ps > clock_share_worth_saying * median_ps)
+        snprintf(text + n, room - (size_t)n, " (%.0f %% of the median)", 100 * cost_ps / median_ps);
+}
+
+static int exchange_facts(struct run *run, struct bench_facts *facts)
+{
+    struct blob mine, theirs;
+    double median_ps = 0;
+    int status = facts->initiator ? probe_median(run, &median_ps) : 0;
+    if (!status && facts->initiator)
+        describe_clock(&run->clock, median_ps, facts->clock, sizeof facts->clock);
+    if (!status)
+        status = blob_print(&mine, "self=%s\nclock=%s\n", run->facts.self,
+                            facts->initiator ? facts->clock : "-");
+    if (!status)
+        status = peer_swap(run->peer, &mine, &theirs);
+    if (!status)
+        status = blob_value(&theirs, "self", facts->remote, sizeof facts->remote);
+    if (!status && !facts->initiator)
+        status = blob_value(&theirs, "clock", facts->clock, sizeof facts->clock);
+    return status == -ENOENT ? fail(-EPROTO, "the %s did not describe itself", run->peer->other)
+                             : status;
+}
+
+/* ---- measuring ---- */
+
+static int tell_row(struct run *run, struct result *result)
+{
+    struct report *report = run->wish->report;
+    int status = 0;
+    if (run->plan->report_all)
+        for (uint64_t i = 0; i < run->stats->count && i < run->stats->kept_room && !status; i++)
+            status = report->ops->sample(report, i, run->stats->kept_ps[i]);
+    return status ? status : report->ops->row(report, result);
+}
+
+static int measure(struct run *run, struct interference *sum)
+{
+    struct result result = {.size = run->size, .stats = run->stats};
+    struct interference before, after;
+    struct blob done;
+    stats_clear(run->stats);
+    int status = run->op->prepare(run, run->size);
+    interference_now(&before);
+    if (!status)
+        status = run->wish->method->run(run);
+    interference_now(&after);
+    interference_add(&result.interference, &before, &after);
+    interference_add(sum, &before, &after);
+    /* What was measured is told, whatever ended it. */
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    int told = run->stats->count ? tell_row(run, &result) : 0;
+    if (status)
+        return fail(status, "%s", why);
+    if (!told)
+        told = blob_print(&done, "done=1\n");
+    return told ? told : peer_tell(run->peer, &done);
+}
+
+static int one_size(struct run *run, bool initiator, struct interference *sum)
+{
+    char word[48];
+    snprintf(word, sizeof word, "size %zu", run->size);
+    int status = peer_meet(run->peer, word, NULL, NULL);
+    if (status)
+        return status;
+    return initiator ? measure(run, sum) : run->op->serve(run, run->size);
+}
+
+static void say_interference(const struct interference *sum)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } kinds[] = {{sum->switches, "involuntary context switches"},
+                 {sum->migrations, "migrations to another CPU"},
+                 {sum->faults, "page faults"},
+                 {sum->steal_ms, "ms of CPU time taken by the hypervisor"}};
+    char text[256] = "";
+    for (size_t i = 0; i < LENGTH(kinds); i++)
+        if (kinds[i].count)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 " %s",
+                     *text ? ", " : "", kinds[i].count, kinds[i].what);
+    if (*text)
+        warn("disturbed while measuring: %s", text);
+}
+
+static int all_sizes(struct run *run, bool initiator)
+{
+    struct interference sum = {0};
+    int status = 0;
+    for (uint64_t size = run->plan->size.min; size <= run->plan->size.max && !status; size *= 2) {
+        run->size = (size_t)size;
+        status = one_size(run, initiator, &sum);
+    }
+    if (!status)
+        status = peer_meet(run->peer, "end", NULL, NULL);
+    if (initiator)
+        say_interference(&sum);
+    if (!status && initiator)
+        status = clock_check(&run->clock);
+    if (status == -ERANGE && run->plan->ignore_mismatch) {
+        warn("%s", fail_reason());
+        status = 0;
+    }
+    return status;
+}
+
+/* Deep sleep states of the CPU would be measured too; keeping them away needs the right. */
+static int stay_awake(void)
+{
+    int32_t latency_us = 0;
+    int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, &latency_us, sizeof latency_us) != sizeof latency_us) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int connected(struct run *run, struct bench_facts *facts)
+{
+    const struct bench_wish *wish = run->wish;
+    int status = exchange_facts(run, facts);
+    if (status)
+        return status;
+    status = wish->report->ops->begin(wish->report, facts);
+    if (!status)
+        status = all_sizes(run, facts->initiator);
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    int told = wish->report->ops->end(wish->report, status, why);
+    return status ? fail(status, "%s", why) : told;
+}
+
+static int opened(struct run *run)
+{
+    const struct bench_wish *wish = run->wish;
+    struct bench_facts facts = {.title = wish->title,
+                                .plan = run->plan,
+                                .set = wish->set,
+                                .op = run->op,
+                                .fabric = &run->facts,
+                                .initiator = run->peer->rank == PEER_CLIENT,
+                                .buffer = &run->buffer};
+    struct blob key;
+    int status = can(run);
+    if (!status && facts.initiator)
+        status = clock_open(&run->clock, run->plan->clock);
+    if (!status && facts.initiator)
+        status = stats_open(&run->stats, run->plan->report_all ? run->plan->iters : 0);
+    if (!status)
+        status = place_buffer(run);
+    if (!status)
+        status = compare_places(run);
+    if (status)
+        goto free_memory;
+    status = run->fabric->expose(run->handle, &run->buffer, &key);
+    if (status)
+        goto free_memory;
+    status = connect_ends(run, &key);
+    if (!status)
+        status = connected(run, &facts);
+    run->fabric->withdraw(run->handle, &run->buffer);
+free_memory:
+    if (run->buffer.address && !run->facts.own_memory)
+        run->buffer.kind->free(&run->buffer);
+    stats_close(run->stats);
+    return status;
+}
+
+int bench_run(const struct bench_wish *wish)
+{
+    struct run run = {.wish = wish,
+                      .plan = wish->plan,
+                      .op = wish->op,
+                      .peer = wish->peer,
+                      .fabric = wish->fabric->ops,
+                      .buffer = {.fd = -1}};
+    struct fabric_want want = {.device = wish->fabric->device,
+                               .here = wish->peer->here,
+                               .nonce = wish->nonce,
+                               .service = wish->plan->service,
+                               .verbs = 1U << wish->op->verb,
+                               .hints = wish->op->hints};
+    int awake = stay_awake();
+    int status = run.fabric->open(&run.handle, &want, &run.facts);
+    if (!status) {
+        status = opened(&run);
+        run.fabric->close(run.handle);
+    }
+    if (awake >= 0)
+        close(awake);
+    if (status)
+        peer_end(wish->peer, status, fail_reason());
+    return status;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Samples: a log-linear histogram of 1024 steps an octave (so a value is known within 0.1 %), and
+ * running moments. Memory does not depend on how many samples there are, unless they are kept. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { BEYOND = 10 };
+
+int stats_open(struct stats **stats, uint64_t kept)
+{
+    struct stats *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail(-ENOMEM, "no memory for statistics");
+    if (kept) {
+        size_t bytes = kept * sizeof *s->kept_ps;
+        int status = kept > SIZE_MAX / sizeof *s->kept_ps
+                         ? fail(-ENOMEM, "too many samples to keep them all")
+                         : memory_enough(bytes);
+        if (!status && !(s->kept_ps = malloc(bytes)))
+            status = fail(-ENOMEM, "no memory to keep %llu samples", (unsigned long long)kept);
+        if (status) {
+            free(s);
+            return fail(status, "--report-all: %s", fail_reason());
+        }
+        /* Present and, where allowed, locked: no page fault between samples. */
+        memset(s->kept_ps, 0, bytes);
+        mlock(s->kept_ps, bytes);
+        s->kept_room = kept;
+    }
+    stats_clear(s);
+    *stats = s;
+    return 0;
+}
+
+void stats_close(struct stats *stats)
+{
+    if (!stats)
+        return;
+    if (stats->kept_ps)
+        munlock(stats->kept_ps, stats->kept_room * sizeof *stats->kept_ps);
+    free(stats->kept_ps);
+    free(stats);
+}
+
+void stats_clear(struct stats *stats)
+{
+    stats->count = stats->max_ps = 0;
+    stats->min_ps = UINT64_MAX;
+    stats->mean_ps = stats->square_ps = 0;
+    memset(stats->buckets, 0, sizeof stats->buckets);
+}
+
+void stats_merge(struct stats *into, const struct stats *from)
+{
+    double a = (double)into->count, b = (double)from->count;
+    if (!from->count)
+        return;
+    double distance = from->mean_ps - into->mean_ps;
+    into->mean_ps += distance * b / (a + b);
+    into->square_ps += from->square_ps + distance * distance * a * b / (a + b);
+    into->count += from->count;
+    into->min_ps = from->min_ps < into->min_ps ? from->min_ps : into->min_ps;
+    into->max_ps = from->max_ps > into->max_ps ? from->max_ps : into->max_ps;
+    for (size_t i = 0; i < STATS_BUCKETS; i++)
+        into->buckets[i] += from->buckets[i];
+}
+
+double stats_deviation_ps(const struct stats *stats)
+{
+    /* Rounding may leave a hair below zero. */
+    return stats->count && stats->square_ps > 0 ? sqrt(stats->square_ps / (double)stats->count) : 0;
+}
+
+/* The middle of a bucket, as far as samples reach into it. */
+static double bucket_value(const struct stats *stats, size_t bucket)
+{
+    double low = (double)bucket, width = 1;
+    if (bucket >= 2 * STATS_SUB) {
+        unsigned shift = (unsigned)(bucket / STATS_SUB) - 1;
+        width = (double)(UINT64_C(1) << shift);
+        low = (double)(bucket - (size_t)shift * STATS_SUB) * width;
+    }
+    double middle = low + (width - 1) / 2;
+    if (bucket == STATS_BUCKETS - 1 || middle > (double)stats->max_ps)
+        return (double)stats->max_ps;
+    return middle < (double)stats->min_ps ? (double)stats->min_ps : middle;
+}
+
+/* The sample of this rank, counted from 1. */
+static double at_rank(const struct stats *stats, uint64_t rank)
+{
+    uint64_t seen = 0;
+    for (size_t i = 0; i < STATS_BUCKETS; i++) {
+        seen += stats->buckets[i];
+        if (seen >= rank)
+            return bucket_value(stats, i);
+    }
+    return (double)stats->max_ps;
+}
+
+static uint64_t rank_of(double share, uint64_t count)
+{
+    double rank = ceil(share * (double)count);
+    if (rank < 1)
+        return 1;
+    return rank > (double)count ? count : (uint64_t)rank;
+}
+
+int stats_percentile(const struct stats *stats, double share, double *ps)
+{
+    if (!stats->count)
+        return -ENODATA;
+    uint64_t rank = rank_of(share, stats->count);
+    if (stats->count - rank < BEYOND)
+        return -ENODATA;
+    *ps = at_rank(stats, rank);
+    return 0;
+}
+
+int stats_interval(const struct stats *stats, double share, double *low_ps, double *high_ps)
+{
+    double n = (double)stats->count, middle = n * share;
+    double reach = 1.959964 * sqrt(n * share * (1 - share));
+    if (!stats->count || stats->count - rank_of(share, stats->count) < BEYOND)
+        return -ENODATA;
+    *low_ps = at_rank(stats, rank_of((middle - reach) / n, stats->count));
+    *high_ps = at_rank(stats, rank_of((middle + reach + 1) / n, stats->count));
+    return 0;
+}
+
+double stats_median_ps(const struct stats *stats)
+{
+    return stats->count ? at_rank(stats, rank_of(0.5, stats->count)) : 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small bounded texts that two ends exchange. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add(struct blob *blob, const char *format, va_list words)
+{
+    size_t room = sizeof blob->bytes - blob->length;
+    int length = vsnprintf(blob->bytes + blob->length, room, format, words);
+    if (length < 0 || (size_t)length >= room) {
+        blob->bytes[blob->length] = '\0';
+        return fail(-EMSGSIZE, "a message of more than %d bytes", BLOB_MAX - 1);
+    }
+    blob->length += (size_t)length;
+    return 0;
+}
+
+int blob_print(struct blob *blob, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    blob->length = 0;
+    int status = add(blob, format, words);
+    va_end(words);
+    return status;
+}
+
+int blob_add(struct blob *blob, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    int status = add(blob, format, words);
+    va_end(words);
+    return status;
+}
+
+int blob_value(const struct blob *blob, const char *key, char *value, size_t room)
+{
+    size_t key_length = strlen(key);
+    const char *end = blob->bytes + blob->length;
+    for (const char *line = blob->bytes; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop)
+            stop = end;
+        if ((size_t)(stop - line) > key_length && memcmp(line, key, key_length) == 0 &&
+            line[key_length] == '=') {
+            const char *text = line + key_length + 1;
+            size_t length = (size_t)(stop - text);
+            if (length >= room)
+                return fail(-EMSGSIZE, "%s: a value of %zu bytes", key, length);
+            memcpy(value, text, length);
+            value[length] = '\0';
+            return 0;
+        }
+        line = stop + 1;
+    }
+    return -ENOENT;
+}
+
+int blob_number(const struct blob *blob, const char *key, uint64_t *number)
+{
+    char text[32];
+    int status = blob_value(blob, key, text, sizeof text);
+    if (status)
+        return status == -ENOENT ? fail(-EINVAL, "%s is missing in a message", key) : status;
+    if (strncmp(text, "0x", 2) == 0 && text[2] && strspn(text + 2, "0123456789abcdef") <= 16 &&
+        text[2 + strspn(text + 2, "0123456789abcdef")] == '\0') {
+        *number = strtoull(text + 2, NULL, 16);
+        return 0;
+    }
+    if (unit_number(text, number))
+        return fail(-EINVAL, "%s in a message is no number: %s", key, text);
+    return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clocks: calibration of the cycle counter, and what reading a clock costs.
+ * The counter is calibrated once a process because it takes 100 ms; later opens share it. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+enum { CALIBRATE_MS = 100, COST_PAIRS = 1001 };
+static const double calibration_tolerance = 1e-3;
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_ms(void)
+{
+    return clock_ns() / 1000000;
+}
+
+static bool cycles_invariant(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1U << 8);
+#else
+    return CLOCK_HAS_CYCLES;
+#endif
+}
+
+/* One instant on both clocks, from the narrowest of several attempts. */
+static void both_clocks(uint64_t *ticks, uint64_t *raw_ns)
+{
+    uint64_t narrowest = UINT64_MAX;
+    for (int i = 0; i < 20; i++) {
+        uint64_t before = clock_raw_ns();
+        uint64_t between = clock_cycles();
+        uint64_t after = clock_raw_ns();
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            *ticks = between;
+            *raw_ns = before + narrowest / 2;
+        }
+    }
+}
+
+static double shared_ps_per_tick;
+
+static void calibrate(void)
+{
+    uint64_t ticks0, ns0, ticks1, ns1;
+    struct timespec rest = {.tv_nsec = CALIBRATE_MS * 1000000L};
+    both_clocks(&ticks0, &ns0);
+    do {
+        nanosleep(&rest, NULL);
+        both_clocks(&ticks1, &ns1);
+    } while (ns1 - ns0 < CALIBRATE_MS * 1000000U);
+    shared_ps_per_tick = (double)(ns1 - ns0) * 1000 / (double)(ticks1 - ticks0);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t cost_ticks(const struct clock *clock)
+{
+    uint64_t pair[COST_PAIRS];
+    for (int i = 0; i < COST_PAIRS; i++) {
+        uint64_t before = clock_read(clock);
+        pair[i] = clock_read(clock) - before;
+    }
+    qsort(pair, COST_PAIRS, sizeof pair[0], by_value);
+    return pair[COST_PAIRS / 2];
+}
+
+int clock_open(struct clock *clock, enum clock_kind kind)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    *clock = (struct clock){.kind = kind, .ps_per_tick = 1000};
+    if (kind == CLOCK_CYCLES) {
+        if (!cycles_invariant())
+            return fail(-ENOTSUP, "clock cycles: this CPU's counter does not run at a constant "
+                                  "rate; use --clock clock_gettime");
+        pthread_once(&once, calibrate);
+        clock->ps_per_tick = shared_ps_per_tick;
+    }
+    clock->cost_ps = clock_to_ps(clock, cost_ticks(clock));
+    both_clocks(&clock->first_ticks, &clock->first_raw_ns);
+    return 0;
+}
+
+int clock_check(const struct clock *clock)
+{
+    uint64_t ticks, raw_ns;
+    if (clock->kind != CLOCK_CYCLES)
+        return 0;
+    both_clocks(&ticks, &raw_ns);
+    /* Too short a time since the start proves nothing. */
+    if (raw_ns - clock->first_raw_ns < 1000000)
+        return 0;
+    double now = (double)(raw_ns - clock->first_raw_ns) * 1000 /
+                 (double)(ticks - clock->first_ticks);
+    if (fabs(now / clock->ps_per_tick - 1) > calibration_tolerance)
+        return fail(-ERANGE,
+                    "clock cycles: calibrated at %.6f GHz, but %.6f GHz over the run: the "
+                    "counter's frequency changed",
+                    1000 / clock->ps_per_tick, 1000 / now);
+    return 0;
+}

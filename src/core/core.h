@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The door of core: what every room uses and what knows no network.
+ * Errors (one idiom), clocks, option rows, units, small blobs of bytes.
+ * Functions return 0 or -errno unless said otherwise. */
+#ifndef WEFT_CORE_H
+#define WEFT_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- errors ---------------------------------------------------------------- */
+
+/* Keeps the sentence for this thread and returns status. Whoever first knows the reason says it;
+ * callers above only pass the status on. The statuses a tool turns into an exit code:
+ * -EINVAL is wrong on every machine; -ETIMEDOUT, -ECONNREFUSED and -ECONNRESET mean no peer;
+ * -EINTR interrupted; everything else failed or is impossible here. */
+int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The sentence of this thread's last fail(); "" before the first. */
+const char *fail_reason(void);
+
+/* Something the user should know that does not end the run. Goes to the sink, or nowhere. */
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void warn_to(void (*sink)(const char *sentence));
+
+/* ---- bytes that travel between two ends ------------------------------------- */
+
+enum { BLOB_MAX = 8192 };
+struct blob {
+    size_t length;
+    char bytes[BLOB_MAX]; /* text is kept with a NUL behind it, not counted in length */
+};
+
+/* Replaces the blob by text; -EMSGSIZE if it does not fit. */
+int blob_print(struct blob *blob, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Adds text at the end; -EMSGSIZE if it does not fit. */
+int blob_add(struct blob *blob, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* In text of lines "key=value": copies the value of key. -ENOENT without a sentence if absent,
+ * -EMSGSIZE if value is too long for the room given. */
+int blob_value(const struct blob *blob, const char *key, char *value, size_t room);
+
+/* The same for a number, decimal or 0x; -EINVAL if it is not one. */
+int blob_number(const struct blob *blob, const char *key, uint64_t *number);
+
+/* ---- clocks ----------------------------------------------------------------- */
+
+enum clock_kind { CLOCK_GETTIME = 1, CLOCK_CYCLES = 2 };
+
+struct clock {
+    enum clock_kind kind;
+    double ps_per_tick;
+    uint64_t cost_ps;                   /* what two reads back to back show: the clock's own cost */
+    uint64_t first_ticks, first_raw_ns; /* for the second look at the calibration */
+};
+
+/* Prepares a clock and measures its cost. Cycles are calibrated against MONOTONIC_RAW for 100 ms,
+ * once a process; -ENOTSUP if the CPU's counter is not invariant. */
+int clock_open(struct clock *clock, enum clock_kind kind);
+
+/* Compares the calibration with what the whole time since clock_open shows. -ERANGE, and a
+ * sentence, if they differ by more than one in a thousand. */
+int clock_check(const struct clock *clock);
+
+/* Now, for deadlines: never goes back, not for samples. */
+uint64_t clock_ms(void);
+uint64_t clock_ns(void);
+
+static inline uint64_t clock_raw_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+#if defined(__x86_64__)
+#define CLOCK_HAS_CYCLES 1
+static inline uint64_t clock_cycles(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+#elif defined(__aarch64__)
+#define CLOCK_HAS_CYCLES 1
+static inline uint64_t clock_cycles(void)
+{
+    uint64_t ticks;
+    __asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
+    return ticks;
+}
+#else
+#define CLOCK_HAS_CYCLES 0
+static inline uint64_t clock_cycles(void)
+{
+    return clock_raw_ns();
+}
+#endif
+
+/* One read, in ticks of this clock. */
+static inline uint64_t clock_read(const struct clock *clock)
+{
+    return clock->kind == CLOCK_CYCLES ? clock_cycles() : clock_raw_ns();
+}
+
+static inline uint64_t clock_to_ps(const struct clock *clock, uint64_t ticks)
+{
+    return (uint64_t)((double)ticks * clock->ps_per_tick + 0.5);
+}
+
+/* How many ticks last at least this long. */
+static inline uint64_t clock_from_ps(const struct clock *clock, uint64_t ps)
+{
+    double ticks = (double)ps / clock->ps_per_tick;
+    uint64_t whole = (uint64_t)ticks;
+    return whole + ((double)whole < ticks);
+}
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* ---- units ------------------------------------------------------------------ */
+
+/* Strict decimal: no sign, no blanks, nothing behind, no wrap. -EINVAL without a sentence. */
+int unit_number(const char *text, uint64_t *number);
+
+/* The same with an optional K, M or G (1024s). */
+int unit_bytes(const char *text, uint64_t *bytes);
+
+/* A duration with its unit: 250ps, 40ns, 2us, 1ms, 3s; 0 needs none. */
+int unit_time(const char *text, uint64_t *ps);
+
+/* Microseconds as every table prints them: three decimals below 1 us, else two. */
+void unit_us(double us, char *text, size_t room);
+
+/* Bytes as people say them: 4.0 GiB, 512 B. */
+void unit_bytes_text(uint64_t bytes, char *text, size_t room);
+
+/* ---- option rows ------------------------------------------------------------ */
+
+enum opt_type {
+    OPT_FLAG,   /* bool */
+    OPT_NUMBER, /* uint64_t within min..max; 0 when neither given nor defaulted */
+    OPT_INDEX,  /* int64_t within min..max; -1 when not given */
+    OPT_PAIR,   /* int64_t[2], "A" or "A,B"; -1 when not given */
+    OPT_SIZES,  /* struct opt_range, "MIN" or "MIN:MAX" */
+    OPT_TIME,   /* uint64_t picoseconds */
+    OPT_CHOICE, /* int: 1 + place in choices, any case; 0 when not given */
+    OPT_TEXT,   /* char[max], max counting the NUL */
+    OPT_LINE    /* no option: a line of the header only */
+};
+
+struct opt_range {
+    uint64_t min, max;
+};
+
+enum {
+    OPT_SHARED = 1, /* the client decides it and tells the server */
+    OPT_OURS = 2    /* not in the command line people know: helped under its own heading */
+};
+
+/* One option, all of it. Parsing, --help, defaults, the text on the wire and the line of the
+ * header come from here. In help and label {default}, {Op} and {ops} are replaced. */
+struct opt {
+    char letter;      /* 0: long only */
+    const char *name; /* NULL only for OPT_LINE */
+    enum opt_type type;
+    size_t field;         /* offset in the struct that is filled */
+    const char *fallback; /* the default as one would type it; NULL: not given */
+    const char *word;     /* the argument's word in help; NULL for flags */
+    const char *help;     /* lines separated by \n */
+    uint64_t min, max;
+    const char *const *choices; /* ends with NULL */
+    unsigned flags;
+    unsigned takes;    /* which tools of a family have this row: bits of the family's own */
+    int header;        /* place in the header, 0: none */
+    const char *label; /* in the header */
+    /* The header's value when it is not simply the option's; returns < 0 for "no line". The
+     * argument is what the report was given. */
+    int (*show)(const void *facts, char *text, size_t room);
+};
+
+enum opt_origin { OPT_BY_DEFAULT, OPT_BY_USER, OPT_BY_PEER };
+enum { OPT_MAX = 64 };
+
+/* Rows bound to the struct they fill. Rows end with one that has neither name nor label. */
+struct opt_set {
+    const struct opt *rows;
+    unsigned takes; /* rows whose takes share no bit with this are not there; 0: all are */
+    void *base;
+    uint8_t origin[OPT_MAX];
+};
+
+/* The next row of the set behind row (NULL: the first), NULL at the end. */
+const struct opt *opt_next(const struct opt_set *set, const struct opt *row);
+
+/* The row of that name or letter, or NULL. */
+const struct opt *opt_find(const struct opt_set *set, const char *name);
+
+enum opt_origin opt_origin(const struct opt_set *set, const struct opt *row);
+
+void opt_defaults(struct opt_set *set);
+
+/* Sets one row from text; -EINVAL and the sentence with the value and what is accepted. */
+int opt_assign(struct opt_set *set, const struct opt *row, const char *text,
+               enum opt_origin origin);
+
+/* The argument vector, argv[0] left out. Words that are no option are kept in places, -EINVAL if
+ * there are more than room; *given says how many. */
+int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **places, int room,
+              int *given);
+
+/* "delay=2us,jitter=100ns": the same rows, as the tail of a device name. */
+int opt_parse_list(struct opt_set *set, const char *text);
+
+/* The value as one would type it. */
+void opt_format(const struct opt *row, const void *base, char *text, size_t room);
+
+/* All shared rows as lines "name=value". */
+int opt_encode(const struct opt_set *set, struct blob *text);
+
+/* Fills shared rows from such lines, which come from outside: anything else is -EINVAL. Calls
+ * overridden for every row the user had set to another value; was is what he had set. */
+int opt_decode(struct opt_set *set, const struct blob *text,
+               void (*overridden)(const struct opt *row, const char *was, const char *now));
+
+/* What {Op} and {ops} stand for. */
+struct opt_words {
+    const char *Op, *ops;
+};
+
+/* Puts template with its placeholders replaced into text. */
+void opt_expand(const struct opt *row, const char *template, const struct opt_words *words,
+                char *text, size_t room);
+
+/* Adds the help of all rows that have (flags & OPT_OURS) == ours. */
+int opt_help(const struct opt_set *set, const struct opt_words *words, unsigned ours,
+             struct blob *text);
+
+#endif

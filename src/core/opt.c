@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Option rows: from text to fields and back. Every value goes through opt_assign, whether it
+ * was typed, defaulted, part of a device name or sent by the other end. */
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool last(const struct opt *row)
+{
+    return !row->name && !row->label;
+}
+
+const struct opt *opt_next(const struct opt_set *set, const struct opt *row)
+{
+    row = row ? row + 1 : set->rows;
+    while (!last(row) && set->takes && row->takes && !(row->takes & set->takes))
+        row++;
+    return last(row) ? NULL : row;
+}
+
+const struct opt *opt_find(const struct opt_set *set, const char *name)
+{
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
+        if (row->name && strcmp(row->name, name) == 0)
+            return row;
+        if (row->letter && row->letter == name[0] && name[1] == '\0')
+            return row;
+    }
+    return NULL;
+}
+
+enum opt_origin opt_origin(const struct opt_set *set, const struct opt *row)
+{
+    return set->origin[row - set->rows];
+}
+
+/* ---- values ---- */
+
+/* The accepted form ends every sentence about a bad value. */
+static int bad(const struct opt *row, const char *what, const char *value, const char *format, ...)
+{
+    char accepted[256];
+    va_list words;
+    va_start(words, format);
+    vsnprintf(accepted, sizeof accepted, format, words);
+    va_end(words);
+    return fail(-EINVAL, "--%s %s: \"%s\" (%s)", row->name, what, value, accepted);
+}
+
+static int to_number(const struct opt *row, const char *text, uint64_t *number)
+{
+    if (unit_number(text, number))
+        return bad(row, "is not a whole number", text, "accepted: %llu to %llu",
+                   (unsigned long long)row->min, (unsigned long long)row->max);
+    if (*number < row->min || *number > row->max)
+        return bad(row, "is out of range", text, "accepted: %llu to %llu",
+                   (unsigned long long)row->min, (unsigned long long)row->max);
+    return 0;
+}
+
+static int to_pair(const struct opt *row, const char *text, int64_t pair[2])
+{
+    char part[2][24] = {"", ""};
+    const char *comma = strchr(text, ',');
+    size_t first = comma ? (size_t)(comma - text) : strlen(text);
+    uint64_t value[2] = {0, 0};
+    if (first >= sizeof part[0] || (comma && strlen(comma + 1) >= sizeof part[1]))
+        return bad(row, "is not A or A,B", text, "whole numbers up to %llu",
+                   (unsigned long long)row->max);
+    memcpy(part[0], text, first);
+    if (comma)
+        memcpy(part[1], comma + 1, strlen(comma + 1) + 1);
+    for (int i = 0; i < (comma ? 2 : 1); i++)
+        if (unit_number(part[i], &value[i]) || value[i] > row->max)
+            return bad(row, "is not A or A,B", text, "whole numbers up to %llu",
+                       (unsigned long long)row->max);
+    pair[0] = (int64_t)value[0];
+    pair[1] = comma ? (int64_t)value[1] : -1;
+    return 0;
+}
+
+static bool power_of_two(uint64_t number)
+{
+    return number && !(number & (number - 1));
+}
+
+static int to_sizes(const struct opt *row, const char *text, struct opt_range *range)
+{
+    char low[32];
+    const char *colon = strchr(text, ':');
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    uint64_t min, max;
+    static const char accepted[] = "accepted: %llu to %llu, with K, M or G; a range is MIN:MAX";
+    if (length >= sizeof low)
+        return bad(row, "is not a size", text, accepted, (unsigned long long)row->min,
+                   (unsigned long long)row->max);
+    memcpy(low, text, length);
+    low[length] = '\0';
+    if (unit_bytes(low, &min) || (max = min, colon && unit_bytes(colon + 1, &max)))
+        return bad(row, "is not a size", text, accepted, (unsigned long long)row->min,
+                   (unsigned long long)row->max);
+    if (min < row->min || max > row->max || min > row->max)
+        return bad(row, "is out of range", text, accepted, (unsigned long long)row->min,
+                   (unsigned long long)row->max);
+    if (min > max)
+        return bad(row, "has its minimum above its maximum", text, "MIN:MAX");
+    if (colon && (!power_of_two(min) || !power_of_two(max)))
+        return bad(row, "is a range that does not go from power of two to power of two", text,
+                   "such as 1:8192");
+    *range = (struct opt_range){min, max};
+    return 0;
+}
+
+static int to_choice(const struct opt *row, const char *text, int *choice)
+{
+    char all[200] = "";
+    for (int i = 0; row->choices[i]; i++) {
+        if (strcasecmp(text, row->choices[i]) == 0) {
+            *choice = i + 1;
+            return 0;
+        }
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
+                 row->choices[i]);
+    }
+    return bad(row, "is not known", text, "accepted: %s", all);
+}
+
+static int to_text(const struct opt *row, const char *text, char *field)
+{
+    size_t length = strlen(text);
+    if (!length)
+        return bad(row, "is empty", text, "accepted: a %s", row->word);
+    if (length >= row->max)
+        return bad(row, "is too long", text, "accepted: up to %llu characters",
+                   (unsigned long long)row->max - 1);
+    for (const char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            return bad(row, "has a control character", "?", "accepted: printable text");
+    memcpy(field, text, length + 1);
+    return 0;
+}
+
+static int to_field(const struct opt *row, void *field, const char *text)
+{
+    uint64_t number;
+    int status = 0;
+    switch (row->type) {
+    case OPT_FLAG:
+        if (strcmp(text, "1") != 0 && strcmp(text, "0") != 0)
+            return bad(row, "takes no value", text, "accepted: nothing");
+        *(bool *)field = text[0] == '1';
+        break;
+    case OPT_NUMBER:
+        status = to_number(row, text, &number);
+        if (!status)
+            *(uint64_t *)field = number;
+        break;
+    case OPT_INDEX:
+        status = to_number(row, text, &number);
+        if (!status)
+            *(int64_t *)field = (int64_t)number;
+        break;
+    case OPT_PAIR:
+        return to_pair(row, text, field);
+    case OPT_SIZES:
+        return to_sizes(row, text, field);
+    case OPT_TIME:
+        if (unit_time(text, &number))
+            return bad(row, "is not a time", text, "such as 500ns, 2us, 1ms");
+        *(uint64_t *)field = number;
+        break;
+    case OPT_CHOICE:
+        return to_choice(row, text, field);
+    case OPT_TEXT:
+        return to_text(row, text, field);
+    case OPT_LINE:
+        break;
+    }
+    return status;
+}
+
+int opt_assign(struct opt_set *set, const struct opt *row, const char *text,
+               enum opt_origin origin)
+{
+    int status = to_field(row, (char *)set->base + row->field, text);
+    if (!status)
+        set->origin[row - set->rows] = (uint8_t)origin;
+    return status;
+}
+
+static void to_nothing(const struct opt *row, void *field)
+{
+    switch (row->type) {
+    case OPT_FLAG:
+        *(bool *)field = false;
+        break;
+    case OPT_NUMBER:
+    case OPT_TIME:
+        *(uint64_t *)field = 0;
+        break;
+    case OPT_INDEX:
+        *(int64_t *)field = -1;
+        break;
+    case OPT_PAIR:
+        ((int64_t *)field)[0] = ((int64_t *)field)[1] = -1;
+        break;
+    case OPT_SIZES:
+        *(struct opt_range *)field = (struct opt_range){0, 0};
+        break;
+    case OPT_CHOICE:
+        *(int *)field = 0;
+        break;
+    case OPT_TEXT:
+        *(char *)field = '\0';
+        break;
+    case OPT_LINE:
+        break;
+    }
+}
+
+static void to_default(struct opt_set *set, const struct opt *row)
+{
+    to_nothing(row, (char *)set->base + row->field);
+    if (row->fallback)
+        opt_assign(set, row, row->fallback, OPT_BY_DEFAULT);
+    set->origin[row - set->rows] = OPT_BY_DEFAULT;
+}
+
+void opt_defaults(struct opt_set *set)
+{
+    for (const struct opt *row = set->rows; !last(row); row++)
+        if (row->type != OPT_LINE)
+            to_default(set, row);
+}
+
+void opt_format(const struct opt *row, const void *base, char *text, size_t room)
+{
+    const void *field = (const char *)base + row->field;
+    const int64_t *pair = field;
+    const struct opt_range *range = field;
+    int choice;
+    text[0] = '\0';
+    switch (row->type) {
+    case OPT_FLAG:
+        snprintf(text, room, "%d", *(const bool *)field);
+        break;
+    case OPT_NUMBER:
+        if (*(const uint64_t *)field || row->fallback)
+            snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)field);
+        break;
+    case OPT_INDEX:
+        if (pair[0] >= 0)
+            snprintf(text, room, "%lld", (long long)pair[0]);
+        break;
+    case OPT_PAIR:
+        if (pair[1] >= 0)
+            snprintf(text, room, "%lld,%lld", (long long)pair[0], (long long)pair[1]);
+        else if (pair[0] >= 0)
+            snprintf(text, room, "%lld", (long long)pair[0]);
+        break;
+    case OPT_SIZES:
+        if (range->min == range->max)
+            snprintf(text, room, "%llu", (unsigned long long)range->min);
+        else
+            snprintf(text, room, "%llu:%llu", (unsigned long long)range->min,
+                     (unsigned long long)range->max);
+        break;
+    case OPT_TIME:
+        snprintf(text, room, "%llups", (unsigned long long)*(const uint64_t *)field);
+        break;
+    case OPT_CHOICE:
+        choice = *(const int *)field;
+        if (choice)
+            snprintf(text, room, "%s", row->choices[choice - 1]);
+        break;
+    case OPT_TEXT:
+        snprintf(text, room, "%s", (const char *)field);
+        break;
+    case OPT_LINE:
+        break;
+    }
+}
+
+/* ---- the command line ---- */
+
+/* How many single-letter edits part two words, at most 3. */
+static unsigned distance(const char *a, const char *b, unsigned limit)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    if (!*a && !*b)
+        return 0;
+    if (!limit)
+        return 1;
+    unsigned best = 1 + limit, d;
+    if (*a && *b && (d = 1 + distance(a + 1, b + 1, limit - 1)) < best)
+        best = d;
+    if (*a && (d = 1 + distance(a + 1, b, limit - 1)) < best)
+        best = d;
+    if (*b && (d = 1 + distance(a, b + 1, limit - 1)) < best)
+        best = d;
+    return best;
+}
+
+static int unknown(const struct opt_set *set, const char *name)
+{
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
+        if (!row->name)
+            continue;
+        bool begins = strlen(name) >= 3 && strncmp(row->name, name, strlen(name)) == 0;
+        if (begins || distance(name, row->name, 2) <= 2)
+            return fail(-EINVAL, "unknown option: --%s (did you mean --%s? --help lists all)", name,
+                        row->name);
+    }
+    return fail(-EINVAL, "unknown option: --%s (--help lists all)", name);
+}
+
+static int long_option(struct opt_set *set, const char *word, const char *next, int *used)
+{
+    char name[64];
+    const char *value = strchr(word, '=');
+    size_t length = value ? (size_t)(value - word) : strlen(word);
+    if (length >= sizeof name)
+        length = sizeof name - 1;
+    memcpy(name, word, length);
+    name[length] = '\0';
+    const struct opt *row = length > 1 ? opt_find(set, name) : NULL;
+    if (!row)
+        return unknown(set, name);
+    if (row->type == OPT_FLAG) {
+        if (value)
+            return bad(row, "takes no value", value + 1, "accepted: nothing");
+        return opt_assign(set, row, "1", OPT_BY_USER);
+    }
+    if (value)
+        return opt_assign(set, row, value + 1, OPT_BY_USER);
+    if (!next)
+        return fail(-EINVAL, "--%s needs a value: %s", row->name, row->word);
+    *used = 1;
+    return opt_assign(set, row, next, OPT_BY_USER);
+}
+
+/* -n5, -n 5, and flags together: -hV. */
+static int short_options(struct opt_set *set, const char *word, const char *next, int *used)
+{
+    for (; *word; word++) {
+        char letter[2] = {*word, '\0'};
+        const struct opt *row = opt_find(set, letter);
+        if (!row)
+            return fail(-EINVAL, "unknown option: -%s (--help lists all)", letter);
+        if (row->type == OPT_FLAG) {
+            int status = opt_assign(set, row, "1", OPT_BY_USER);
+            if (status)
+                return status;
+            continue;
+        }
+        if (word[1])
+            return opt_assign(set, row, word + 1, OPT_BY_USER);
+        if (!next)
+            return fail(-EINVAL, "-%s (--%s) needs a value: %s", letter, row->name, row->word);
+        *used = 1;
+        return opt_assign(set, row, next, OPT_BY_USER);
+    }
+    return 0;
+}
+
+int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **places, int room,
+              int *given)
+{
+    bool options = true;
+    *given = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+        int status = 0, used = 0;
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+        } else if (options && strncmp(word, "--", 2) == 0) {
+            status = long_option(set, word + 2, next, &used);
+        } else if (options && word[0] == '-' && word[1]) {
+            status = short_options(set, word + 1, next, &used);
+        } else if (*given == room) {
+            status = fail(-EINVAL, "one word too many: \"%s\" (\"%s\" stands already)", word,
+                          room ? places[room - 1] : "");
+        } else {
+            places[(*given)++] = word;
+        }
+        if (status)
+            return status;
+        i += used;
+    }
+    return 0;
+}
+
+int opt_parse_list(struct opt_set *set, const char *text)
+{
+    char copy[256], *rest = NULL;
+    if (strlen(text) >= sizeof copy)
+        return fail(-EINVAL, "a list of settings of more than %zu characters", sizeof copy - 1);
+    memcpy(copy, text, strlen(text) + 1);
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        char *value = strchr(item, '=');
+        if (value)
+            *value++ = '\0';
+        const struct opt *row = item[0] && item[1] ? opt_find(set, item) : NULL;
+        if (!row)
+            return fail(-EINVAL, "unknown setting: \"%s\"", item);
+        int status = opt_assign(set, row, value ? value : "", OPT_BY_USER);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+/* ---- the wire ---- */
+
+int opt_encode(const struct opt_set *set, struct blob *text)
+{
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
+        char value[512];
+        if (!(row->flags & OPT_SHARED))
+            continue;
+        opt_format(row, set->base, value, sizeof value);
+        int status = value[0] ? blob_add(text, "%s=%s\n", row->name, value) : 0;
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+int opt_decode(struct opt_set *set, const struct blob *text,
+               void (*overridden)(const struct opt *row, const char *was, const char *now))
+{
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
+        char was[512], now[512];
+        bool mine = opt_origin(set, row) == OPT_BY_USER;
+        if (!(row->flags & OPT_SHARED))
+            continue;
+        opt_format(row, set->base, was, sizeof was);
+        int status = blob_value(text, row->name, now, sizeof now);
+        if (status == -ENOENT) {
+            /* What the client left open is open here too. */
+            to_nothing(row, (char *)set->base + row->field);
+            set->origin[row - set->rows] = OPT_BY_PEER;
+        } else if (status || (status = opt_assign(set, row, now, OPT_BY_PEER))) {
+            return status;
+        }
+        opt_format(row, set->base, now, sizeof now);
+        if (mine && overridden && strcmp(was, now) != 0)
+            overridden(row, was, now);
+    }
+    return 0;
+}
+
+/* ---- help ---- */
+
+void opt_expand(const struct opt *row, const char *template, const struct opt_words *words,
+                char *text, size_t room)
+{
+    const struct {
+        const char *mark, *text;
+    } marks[] = {{"{default}", row->fallback},
+                 {"{Op}", words ? words->Op : ""},
+                 {"{ops}", words ? words->ops : ""}};
+    size_t used = 0;
+    while (*template && used + 1 < room) {
+        size_t i = 0;
+        while (i < LENGTH(marks) && strncmp(template, marks[i].mark, strlen(marks[i].mark)) != 0)
+            i++;
+        if (i == LENGTH(marks)) {
+            text[used++] = *template ++;
+            continue;
+        }
+        template += strlen(marks[i].mark);
+        for (const char *at = marks[i].text ? marks[i].text : ""; *at && used + 1 < room; at++)
+            text[used++] = *at;
+    }
+    text[used] = '\0';
+}
+
+enum { HELP_COLUMN = 26 };
+
+static int help_row(const struct opt *row, const struct opt_words *words, struct blob *text)
+{
+    char left[64], help[1024], letter[8] = "    ";
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->word ? "=" : "",
+             row->word ? row->word : "");
+    opt_expand(row, row->help, words, help, sizeof help);
+    /* A left part that is too long gets a line of its own. */
+    bool beside = strlen(left) + 1 < HELP_COLUMN;
+    int status = beside ? blob_add(text, "%-*s", HELP_COLUMN, left)
+                        : blob_add(text, "%s\n%*s", left, HELP_COLUMN, "");
+    char *rest = NULL;
+    for (char *line = strtok_r(help, "\n", &rest); line && !status;) {
+        status = blob_add(text, "%s\n", line);
+        line = strtok_r(NULL, "\n", &rest);
+        if (line && !status)
+            status = blob_add(text, "%*s", HELP_COLUMN, "");
+    }
+    return status;
+}
+
+int opt_help(const struct opt_set *set, const struct opt_words *words, unsigned ours,
+             struct blob *text)
+{
+    int status = 0;
+    for (const struct opt *row = opt_next(set, NULL); row && !status; row = opt_next(set, row))
+        if (row->name && (row->flags & OPT_OURS) == ours)
+            status = help_row(row, words, text);
+    return status;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of built-in fabrics, and the choice of one from a device as typed. */
+#include "fabric/fabric.h"
+#include "fabric/module.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct fabric_ops *const built_in[] = {&fabric_soft, &fabric_null};
+
+const char *fabric_verb_name(enum verb verb)
+{
+    static const char *const names[VERBS] = {"write", "read", "send", "receive", "atomic", "am"};
+    return names[verb];
+}
+
+const struct fabric_ops *fabric_find(const char *name)
+{
+    for (size_t i = 0; i < LENGTH(built_in); i++)
+        if (strcmp(built_in[i]->name, name) == 0)
+            return built_in[i];
+    return module_load(name);
+}
+
+struct search {
+    const char *device;
+    bool found;
+    char all[400];
+    size_t used;
+};
+
+static void look_for(void *arg, const char *device, const char *what)
+{
+    struct search *s = arg;
+    (void)what;
+    if (s->device && strcmp(s->device, device) == 0)
+        s->found = true;
+    int n = snprintf(s->all + s->used, sizeof s->all - s->used, "%s%s", s->used ? " " : "", device);
+    if (n > 0 && s->used + (size_t)n < sizeof s->all)
+        s->used += (size_t)n;
+}
+
+static int no_device(const char *text)
+{
+    struct search all = {0};
+    for (size_t i = 0; i < LENGTH(built_in); i++)
+        built_in[i]->list(look_for, &all);
+    return fail(-ENODEV, "no device \"%s\" here; there are: %s", text, all.all);
+}
+
+/* A prefix counts only if it names a fabric: mlx5_1:1 is a device. */
+static bool names_fabric(const char *text, char *name, size_t room)
+{
+    const char *colon = strchr(text, ':');
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    if (!length || length >= room)
+        return false;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < LENGTH(built_in); i++)
+        if (strcmp(built_in[i]->name, name) == 0)
+            return true;
+    return module_exists(name);
+}
+
+int fabric_choose(const char *text, struct fabric_choice *choice)
+{
+    char name[32];
+    const char *colon = strchr(text, ':');
+    *choice = (struct fabric_choice){0};
+    if (names_fabric(text, name, sizeof name)) {
+        const char *device = colon ? colon + 1 : "";
+        choice->ops = fabric_find(name);
+        choice->named = true;
+        if (!choice->ops)
+            return -ENODEV;
+        if (strlen(device) >= sizeof choice->device)
+            return fail(-EINVAL, "a device name of more than %d characters", FABRIC_DEVICE_MAX - 1);
+        memcpy(choice->device, device, strlen(device) + 1);
+        return 0;
+    }
+    struct search s = {.device = text};
+    fabric_soft.list(look_for, &s);
+    if (!s.found || strlen(text) >= sizeof choice->device)
+        return no_device(text);
+    choice->ops = &fabric_soft;
+    memcpy(choice->device, text, strlen(text) + 1);
+    return 0;
+}

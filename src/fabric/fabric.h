@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The door of fabric: THE PORT. A fabric moves bytes between two ends; it is one table, whether
+ * built in (null, soft) or loaded as a module. null/null.c is the commented manual for writing one.
+ * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with his deadline. */
+#ifndef WEFT_FABRIC_H
+#define WEFT_FABRIC_H
+
+#include "memory/memory.h"
+
+enum { FABRIC_ABI = 1 };
+
+/* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
+ * try again; silent), or -errno with the reason said. */
+enum { LATER = 0, DONE = 1 };
+
+enum verb { VERB_WRITE, VERB_READ, VERB_SEND, VERB_RECV, VERB_ATOMIC, VERB_AM, VERBS };
+
+/* Wishes to the NIC. A fabric says which it honours, and for the rest why not. */
+enum hint {
+    HINT_INLINE,     /* the payload travels inside the command (IDC) */
+    HINT_LL,         /* low-latency issue: executed at once, not from the queue */
+    HINT_RESTRICTED, /* no order promised among operations */
+    HINT_MATCHING,
+    HINT_RENDEZVOUS,
+    HINT_SHORT,
+    HINT_BCOPY,
+    HINT_ZCOPY,
+    HINTS
+};
+#define HINT(name) (1U << HINT_##name)
+#define VERB(name) (1U << VERB_##name)
+
+enum { AMO_OPS = 12, AMO_COMPARES = 6 };
+
+/* The other end's memory as connect found it. Owned by the fabric until close. */
+struct remote {
+    char *address;   /* where it is mapped here, or NULL */
+    size_t length;
+    uint64_t key, base;
+    void *own;       /* the fabric's */
+};
+
+/* One operation, filled once a size, outside the timing. */
+struct xfer {
+    struct region *local;
+    size_t at;
+    struct remote *remote;
+    size_t remote_at;
+    size_t length;
+    unsigned how;        /* HINT bits */
+    uint64_t id, header; /* id comes back in the completion; header: am only */
+    struct {
+        uint8_t op, type, compare_op, fetch;
+        const void *operand, *compare;
+        void *result;
+    } amo;
+};
+
+struct completion {
+    uint64_t id;
+    uint32_t verb;
+    int status;
+    uint64_t length;
+    const void *data;
+};
+
+/* Filled by open: what this fabric can do here, and what it proves. */
+struct fabric_facts {
+    unsigned verbs, honours;      /* bits */
+    unsigned target_polls;        /* verbs that complete only while the other end polls */
+    const char *proves[VERBS];    /* a sentence a verb: what its completion proves */
+    const char *why_not[HINTS];   /* the reason of each hint not honoured */
+    bool alone;                   /* the other end takes no part and no byte moves */
+    bool own_memory;              /* expose must place the memory itself */
+    size_t max_inline, max_short, max_bcopy, max_send;
+    unsigned depth;               /* operations in flight */
+    uint16_t amo[2][AMO_OPS];     /* bit = type; [1]: fetching */
+    uint16_t cswap[AMO_COMPARES]; /* bit = type */
+    char form[96];                /* which path carries it, for the header */
+    char self[64];                /* this end's name on the fabric, "NIC 0x12 PID 0" */
+    char domain[32];              /* what it lives in, "VNI 10", or "" */
+};
+
+struct fabric_want {
+    const char *device;   /* what stands behind "FABRIC:" */
+    const char *here;     /* our end of the control connection, numeric, or "" */
+    const char *nonce;    /* known to both ends of this run and to nobody else */
+    uint64_t service;
+    unsigned verbs, hints;
+};
+
+struct fabric {
+    const struct fabric_ops *ops; /* first member of every fabric's own struct */
+};
+
+struct fabric_ops {
+    unsigned abi; /* FABRIC_ABI */
+    const char *name;
+    const char *what; /* a few words for lists */
+
+    /* Says every usable device; none is no error. */
+    int (*list)(void (*say)(void *arg, const char *device, const char *what), void *arg);
+
+    int (*open)(struct fabric **fabric, const struct fabric_want *want, struct fabric_facts *facts);
+    /* Drops what is posted; never waits for the other end. */
+    void (*close)(struct fabric *fabric);
+
+    /* Makes a region reachable; places it too if it has no address. key is for the other end. */
+    int (*expose)(struct fabric *fabric, struct region *region, struct blob *key);
+    void (*withdraw)(struct fabric *fabric, struct region *region);
+
+    /* This end's address for the other's connect: text, never our structs. */
+    int (*address)(struct fabric *fabric, struct blob *mine);
+    /* DONE once bytes can go both ways; LATER: call again; or -errno. keys are the other end's,
+     * and remote gets an entry for each. */
+    int (*connect)(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
+                   struct remote *remote);
+
+    /* NULL: cannot. Operations that poll has not completed may be forgotten only by close. */
+    int (*write)(struct fabric *fabric, const struct xfer *xfer); /* bytes in the target's memory */
+    int (*read)(struct fabric *fabric, const struct xfer *xfer);  /* bytes in ours */
+    int (*send)(struct fabric *fabric, const struct xfer *xfer);  /* our buffer may be reused;
+                                                                     RENDEZVOUS: target has pulled */
+    int (*recv)(struct fabric *fabric, const struct xfer *xfer);  /* posts a buffer; never DONE */
+    int (*atomic)(struct fabric *fabric, const struct xfer *xfer); /* applied; fetch: old value
+                                                                      in result */
+    int (*am)(struct fabric *fabric, const struct xfer *xfer);    /* header + payload; arrives from
+                                                                     the peer's poll as data */
+
+    /* Progress and completions: 0..max, or -errno when the link is known to be lost. */
+    int (*poll)(struct fabric *fabric, struct completion *completions, int max);
+};
+
+/* ---- choosing ---- */
+
+enum { FABRIC_DEVICE_MAX = 128 };
+
+struct fabric_choice {
+    const struct fabric_ops *ops;
+    char device[FABRIC_DEVICE_MAX]; /* what stands behind the prefix */
+    bool named;                     /* the user named the fabric */
+};
+
+/* From a device as typed: "soft:cxi1", "null:delay=2us", or a bare device, which is looked for on
+ * the fabrics in order. -ENODEV and a sentence that lists what there is. */
+int fabric_choose(const char *text, struct fabric_choice *choice);
+
+/* A built-in fabric, or weft-NAME.so from WEFT_MODULE_PATH, from beside the tools, or from the
+ * installed module folder. NULL, and a sentence, if there is none. */
+const struct fabric_ops *fabric_find(const char *name);
+
+/* The names of verbs and hints, for sentences. */
+const char *fabric_verb_name(enum verb verb);
+
+/* ---- modules ---- */
+
+/* What a module may call: it has no other way back. */
+struct fabric_host {
+    unsigned abi;
+    int (*fail)(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+    const struct fabric_ops *(*find)(const char *name);
+};
+
+/* The one symbol of a module, "weft_fabric". */
+typedef const struct fabric_ops *fabric_entry(const struct fabric_host *host);
+
+extern const struct fabric_ops fabric_null, fabric_soft;
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loading weft-NAME.so. Vendor libraries take over signals when they are loaded, so every handler
+ * is put back; they are never unloaded, because they leave threads and exit handlers behind. */
+#include "fabric/module.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef WEFT_MODULE_DIR
+#define WEFT_MODULE_DIR "/usr/local/lib/weft"
+#endif
+
+static bool good_name(const char *name)
+{
+    for (const char *at = name; *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '_')
+            return false;
+    return *name && strlen(name) < 32;
+}
+
+static bool readable(char *path, size_t room, const char *folder, size_t length, const char *name)
+{
+    int n = snprintf(path, room, "%.*s/weft-%s.so", (int)length, folder, name);
+    return n > 0 && (size_t)n < room && access(path, R_OK) == 0;
+}
+
+/* The folder of the running program, and "../modules" of it in a build. */
+static bool beside_tools(char *path, size_t room, const char *name)
+{
+    char self[PATH_MAX], modules[PATH_MAX + 16];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    const char *folder = dirname(self);
+    snprintf(modules, sizeof modules, "%s/../modules", folder);
+    return readable(path, room, folder, strlen(folder), name) ||
+           readable(path, room, modules, strlen(modules), name);
+}
+
+static bool find_path(char *path, size_t room, const char *name)
+{
+    const char *folders = getenv("WEFT_MODULE_PATH");
+    if (!good_name(name))
+        return false;
+    while (folders && *folders) {
+        size_t length = strcspn(folders, ":");
+        if (length && readable(path, room, folders, length, name))
+            return true;
+        folders += length + (folders[length] == ':');
+    }
+    return beside_tools(path, room, name) ||
+           readable(path, room, WEFT_MODULE_DIR, strlen(WEFT_MODULE_DIR), name);
+}
+
+bool module_exists(const char *name)
+{
+    char path[PATH_MAX];
+    return find_path(path, sizeof path, name);
+}
+
+static const struct fabric_host host = {.abi = FABRIC_ABI, .fail = fail, .find = fabric_find};
+
+const struct fabric_ops *module_load(const char *name)
+{
+    char path[PATH_MAX];
+    struct sigaction kept[NSIG];
+    if (!find_path(path, sizeof path, name)) {
+        fail(-ENODEV, "no fabric \"%s\": neither built in nor found as weft-%s.so", name, name);
+        return NULL;
+    }
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, NULL, &kept[i]);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &kept[i], NULL);
+    if (!library) {
+        fail(-ENODEV, "fabric %s: %s", name, dlerror());
+        return NULL;
+    }
+    /* A function's address from dlsym, as POSIX means it. */
+    union {
+        void *object;
+        fabric_entry *function;
+    } entry = {dlsym(library, "weft_fabric")};
+    const struct fabric_ops *ops = entry.object ? entry.function(&host) : NULL;
+    if (!ops || ops->abi != FABRIC_ABI) {
+        fail(-ENODEV, "fabric %s: %s is not a module of this version", name, path);
+        return NULL;
+    }
+    return ops;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside fabric: fabrics that are loaded when asked for. */
+#ifndef WEFT_FABRIC_MODULE_H
+#define WEFT_FABRIC_MODULE_H
+
+#include "fabric/fabric.h"
+
+/* Is there a weft-NAME.so? Loads nothing. */
+bool module_exists(const char *name);
+
+/* Loads it, once; NULL and a sentence if it cannot be. It stays loaded for good. */
+const struct fabric_ops *module_load(const char *name);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The fabric that moves nothing, and the manual for writing one: read fabric.h beside it.
+ * Every verb completes at once, or after a programmed delay ("null:delay=2us,jitter=100ns").
+ * It shows what the harness itself costs, and that the tools report the truth: a programmed 2 us
+ * must read 2 us. */
+#include "fabric/fabric.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH = 64 };
+
+/* A fabric's settings are option rows too; they stand behind the prefix of the device. */
+struct settings {
+    uint64_t delay_ps, jitter_ps;
+};
+
+static const struct opt rows[] = {
+    {.name = "delay", .type = OPT_TIME, .field = offsetof(struct settings, delay_ps),
+     .fallback = "0", .word = "TIME", .help = "Every operation takes this long"},
+    {.name = "jitter", .type = OPT_TIME, .field = offsetof(struct settings, jitter_ps),
+     .fallback = "0", .word = "TIME", .help = "and up to this much longer, evenly spread"},
+    {0}};
+
+/* All state lives in the handle. The generic part comes first, so that one pointer serves both. */
+struct null {
+    struct fabric fabric;
+    struct clock clock;
+    uint64_t delay_ticks, jitter_ticks;
+    uint64_t random;
+    /* Operations under way, in order of posting: a slot belongs to the fabric until its
+     * completion is polled, so a caller that gives up leaves no dangling pointer. */
+    struct {
+        uint64_t id, due_ticks, length;
+        uint32_t verb;
+    } slots[DEPTH];
+    uint64_t head, tail;
+};
+
+/* list: every device a user could name here. */
+static int null_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
+{
+    say(arg, "null", "moves nothing; null:delay=2us completes after 2 us");
+    return 0;
+}
+
+/* Uniform enough for a jitter, and the same in every run. */
+static uint64_t next_random(struct null *n)
+{
+    n->random ^= n->random << 13;
+    n->random ^= n->random >> 7;
+    n->random ^= n->random << 17;
+    return n->random;
+}
+
+/* facts: all that a caller may know. What is not in verbs is refused by name before a run. */
+static void describe(struct fabric_facts *facts, const struct settings *s)
+{
+    *facts = (struct fabric_facts){
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(ATOMIC),
+        .alone = true,
+        .depth = DEPTH,
+        .max_send = SIZE_MAX,
+        .self = "null",
+    };
+    for (int i = 0; i < VERBS; i++)
+        facts->proves[i] = "nothing: no byte moves, the programmed delay has passed";
+    for (int i = 0; i < HINTS; i++)
+        facts->why_not[i] = "null moves nothing";
+    if (s->delay_ps || s->jitter_ps)
+        snprintf(facts->form, sizeof facts->form,
+                 "null (moves nothing, delay %g us, jitter up to %g us)", (double)s->delay_ps / 1e6,
+                 (double)s->jitter_ps / 1e6);
+    else
+        snprintf(facts->form, sizeof facts->form, "null (moves nothing)");
+}
+
+static int null_open(struct fabric **fabric, const struct fabric_want *want,
+                     struct fabric_facts *facts)
+{
+    struct settings settings;
+    struct opt_set set = {.rows = rows, .base = &settings};
+    opt_defaults(&set);
+    int status = opt_parse_list(&set, want->device);
+    if (status)
+        return fail(status, "null: %s", fail_reason());
+    struct null *n = calloc(1, sizeof *n);
+    if (!n)
+        return fail(-ENOMEM, "null: no memory");
+    n->fabric.ops = &fabric_null;
+    n->random = 88172645463325252U;
+    if (settings.delay_ps || settings.jitter_ps) {
+        /* The counter is the finest way to wait; the kernel's clock where there is none. */
+        if (clock_open(&n->clock, CLOCK_CYCLES))
+            clock_open(&n->clock, CLOCK_GETTIME);
+        n->delay_ticks = clock_from_ps(&n->clock, settings.delay_ps);
+        n->jitter_ticks = clock_from_ps(&n->clock, settings.jitter_ps);
+    }
+    describe(facts, &settings);
+    *fabric = &n->fabric;
+    return 0;
+}
+
+static void null_close(struct fabric *fabric)
+{
+    free(fabric);
+}
+
+/* expose: a real fabric registers the region and puts into key what the other end needs. */
+static int null_expose(struct fabric *fabric, struct region *region, struct blob *key)
+{
+    (void)fabric;
+    return blob_print(key, "length=%zu\n", region->length);
+}
+
+static void null_withdraw(struct fabric *fabric, struct region *region)
+{
+    (void)fabric;
+    (void)region;
+}
+
+static int null_address(struct fabric *fabric, struct blob *mine)
+{
+    (void)fabric;
+    return blob_print(mine, "null=1\n");
+}
+
+/* connect: called again and again until DONE; both ends call it, neither waits in it. */
+static int null_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys,
+                        int n, struct remote *remote)
+{
+    (void)fabric;
+    (void)theirs;
+    for (int i = 0; i < n; i++) {
+        uint64_t length;
+        int status = blob_number(&keys[i], "length", &length);
+        if (status)
+            return status;
+        remote[i] = (struct remote){.length = length};
+    }
+    return DONE;
+}
+
+/* The due time is taken first thing, so that nothing of ours adds to the delay. */
+static int post(struct fabric *fabric, const struct xfer *xfer, uint32_t verb)
+{
+    struct null *n = (struct null *)fabric;
+    if (!n->delay_ticks && !n->jitter_ticks)
+        return DONE;
+    uint64_t due_ticks = clock_read(&n->clock) + n->delay_ticks;
+    if (n->head - n->tail == DEPTH)
+        return -EAGAIN;
+    if (n->jitter_ticks)
+        due_ticks += next_random(n) % (n->jitter_ticks + 1);
+    uint64_t slot = n->head++ % DEPTH;
+    n->slots[slot].id = xfer->id;
+    n->slots[slot].due_ticks = due_ticks;
+    n->slots[slot].length = xfer->length;
+    n->slots[slot].verb = verb;
+    return LATER;
+}
+
+static int null_write(struct fabric *fabric, const struct xfer *xfer)
+{
+    return post(fabric, xfer, VERB_WRITE);
+}
+
+static int null_read(struct fabric *fabric, const struct xfer *xfer)
+{
+    return post(fabric, xfer, VERB_READ);
+}
+
+static int null_atomic(struct fabric *fabric, const struct xfer *xfer)
+{
+    return post(fabric, xfer, VERB_ATOMIC);
+}
+
+/* poll: makes progress and hands out completions, in order of posting here. */
+static int null_poll(struct fabric *fabric, struct completion *completions, int max)
+{
+    struct null *n = (struct null *)fabric;
+    int got = 0;
+    while (got < max && n->tail != n->head) {
+        uint64_t slot = n->tail % DEPTH;
+        if (clock_read(&n->clock) < n->slots[slot].due_ticks)
+            break;
+        completions[got++] = (struct completion){
+            .id = n->slots[slot].id, .verb = n->slots[slot].verb, .length = n->slots[slot].length};
+        n->tail++;
+    }
+    return got;
+}
+
+const struct fabric_ops fabric_null = {.abi = FABRIC_ABI,
+                                       .name = "null",
+                                       .what = "moves nothing, with a programmed delay",
+                                       .list = null_list,
+                                       .open = null_open,
+                                       .close = null_close,
+                                       .expose = null_expose,
+                                       .withdraw = null_withdraw,
+                                       .address = null_address,
+                                       .connect = null_connect,
+                                       .write = null_write,
+                                       .read = null_read,
+                                       .atomic = null_atomic,
+                                       .poll = null_poll};

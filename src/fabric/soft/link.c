@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How two ends get at each other's memory: each dials the other's PID, shows the nonce of this run,
+ * and is sent descriptors. Both check who is on the other side of the socket, and that a
+ * descriptor can no longer shrink: a truncated one would kill whoever touches it. */
+#include "fabric/soft/soft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MESSAGE_MAX = 256 };
+static const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+void soft_link_open(struct soft_link *link)
+{
+    *link = (struct soft_link){.dialled = -1};
+    for (int i = 0; i < SOFT_GUESTS; i++)
+        link->guests[i] = -1;
+}
+
+void soft_link_close(struct soft_link *link)
+{
+    for (int i = 0; i < SOFT_GUESTS; i++)
+        if (link->guests[i] >= 0)
+            close(link->guests[i]);
+    if (link->dialled >= 0)
+        close(link->dialled);
+    for (size_t i = 0; i < LENGTH(link->maps); i++)
+        if (link->maps[i].length)
+            munmap(link->maps[i].address, link->maps[i].length);
+    soft_link_open(link);
+}
+
+/* Only the same user, or root, may come near our memory or hand us his. */
+static bool trusted(int fd, bool *same_process)
+{
+    struct ucred who;
+    socklen_t length = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length))
+        return false;
+    if (same_process)
+        *same_process = who.pid == getpid();
+    return who.uid == geteuid() || who.uid == 0;
+}
+
+/* ---- giving ours ---- */
+
+static int send_region(int fd, const struct region *region, uint64_t key)
+{
+    char text[MESSAGE_MAX];
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec bytes = {.iov_base = text};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    int n = snprintf(text, sizeof text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n",
+                     key, region->mapped, (uintptr_t)region->address);
+    bytes.iov_len = (size_t)n;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &region->fd, sizeof(int));
+    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+        return fail(-errno, "soft: handing over memory: %s", strerror(errno));
+    return 0;
+}
+
+/* The portal first, then every entry that is linked. */
+static int give_all(struct soft *soft, int fd)
+{
+    int status = send_region(fd, &soft->portal_region, 0);
+    for (int i = 0; i < SOFT_ENTRIES && !status; i++)
+        if (soft->exposed[i])
+            status = send_region(fd, soft->exposed[i],
+                                 atomic_load(&soft->portal->entries[i].key));
+    return status;
+}
+
+static void welcome(struct soft *soft)
+{
+    int slot = 0;
+    while (slot < SOFT_GUESTS && soft->link.guests[slot] >= 0)
+        slot++;
+    if (slot == SOFT_GUESTS)
+        return;
+    int fd = accept4(soft->nic.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (trusted(fd, NULL))
+        soft->link.guests[slot] = fd;
+    else
+        close(fd);
+}
+
+static int serve_guests(struct soft *soft)
+{
+    welcome(soft);
+    for (int i = 0; i < SOFT_GUESTS; i++) {
+        char nonce[sizeof soft->nonce + 1];
+        int fd = soft->link.guests[i];
+        if (fd < 0)
+            continue;
+        ssize_t n = recv(fd, nonce, sizeof nonce, MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN)
+            continue;
+        int status = 0;
+        if (n == (ssize_t)strlen(soft->nonce) && memcmp(nonce, soft->nonce, (size_t)n) == 0) {
+            status = give_all(soft, fd);
+            soft->link.served = !status;
+        }
+        close(fd);
+        soft->link.guests[i] = -1;
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+/* ---- taking theirs ---- */
+
+/* One message with its descriptor; -EAGAIN if there is none yet. */
+static int receive_region(int socket, struct blob *text, int *fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec bytes = {.iov_base = text->bytes, .iov_len = MESSAGE_MAX};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == EAGAIN)
+        return -EAGAIN;
+    if (n <= 0)
+        return fail(-ECONNABORTED, "soft: the other end refused to hand over its memory (another "
+                                   "user, or another run)");
+    text->bytes[n] = '\0';
+    text->length = (size_t)n;
+    *fd = -1;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(fd, CMSG_DATA(head), sizeof(int));
+    return *fd < 0 ? fail(-EPROTO, "soft: a message without its descriptor") : 0;
+}
+
+/* Maps a descriptor, unless it is our own process's memory: then both threads use one mapping. */
+static int map_region(struct soft_link *link, struct soft_map *map, const struct blob *text, int fd)
+{
+    uint64_t length, address;
+    struct stat file;
+    int status = blob_number(text, "length", &length);
+    if (!status)
+        status = blob_number(text, "address", &address);
+    if (status)
+        return status;
+    if (link->same_process) {
+        map->address = (void *)(uintptr_t)address;
+        return 0;
+    }
+    int have = fcntl(fd, F_GET_SEALS);
+    if (have < 0 || (have & seals) != seals || fstat(fd, &file) || (uint64_t)file.st_size != length)
+        return fail(-EPROTO, "soft: the other end's memory is not sealed, or not of its length");
+    map->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (map->address == MAP_FAILED)
+        return fail(-errno, "soft: mapping %" PRIu64 " bytes of the other end: %s", length,
+                    strerror(errno));
+    map->length = length;
+    return 0;
+}
+
+/* Gives every wanted key its address and its entry. */
+static int bind_remotes(struct soft_link *link, const struct blob *text, const struct soft_map *map,
+                        const struct blob *keys, int n, struct remote *remote)
+{
+    uint64_t key, wanted, length, index, mapped;
+    struct soft_portal *portal = link->maps[0].address;
+    int status = blob_number(text, "key", &key);
+    if (!status)
+        status = blob_number(text, "length", &mapped);
+    for (int i = 0; i < n && !status; i++) {
+        if ((status = blob_number(&keys[i], "key", &wanted)) ||
+            (status = blob_number(&keys[i], "length", &length)) ||
+            (status = blob_number(&keys[i], "entry", &index)))
+            break;
+        if (wanted != key)
+            continue;
+        if (length > mapped || index >= SOFT_ENTRIES)
+            status = fail(-EPROTO, "soft: a key that does not fit its memory");
+        else
+            remote[i] = (struct remote){.address = map->address, .length = length, .key = key,
+                                        .own = &portal->entries[index]};
+    }
+    return status;
+}
+
+static int receive_all(struct soft *soft, const struct blob *keys, int n, struct remote *remote)
+{
+    struct soft_link *link = &soft->link;
+    while (link->received < n + 1) {
+        struct blob text;
+        int fd = -1;
+        int status = receive_region(link->dialled, &text, &fd);
+        if (status)
+            return status == -EAGAIN ? 0 : status;
+        struct soft_map *map = &link->maps[link->received];
+        status = map_region(link, map, &text, fd);
+        close(fd);
+        if (!status && link->received > 0)
+            status = bind_remotes(link, &text, map, keys, n, remote);
+        if (status)
+            return status;
+        link->received++;
+    }
+    for (int i = 0; i < n; i++)
+        if (!remote[i].own)
+            return fail(-EPROTO, "soft: a key without its memory");
+    link->attached = true;
+    return 0;
+}
+
+static int host_id(char *id, size_t room)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file)
+        return -errno;
+    if (!fgets(id, (int)room, file))
+        id[0] = '\0';
+    fclose(file);
+    id[strcspn(id, "\n")] = '\0';
+    return 0;
+}
+
+int soft_link_address(const struct soft *soft, struct blob *mine)
+{
+    char host[64] = "";
+    host_id(host, sizeof host);
+    return blob_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\n", soft->nic.address,
+                      soft->nic.pid, soft->nic.vni, host);
+}
+
+static int dial(struct soft *soft, const struct blob *theirs)
+{
+    uint64_t nic, pid, vni;
+    char mine[64] = "", host[64] = "";
+    int status = blob_number(theirs, "nic", &nic);
+    if (!status)
+        status = blob_number(theirs, "pid", &pid);
+    if (!status)
+        status = blob_number(theirs, "vni", &vni);
+    if (status)
+        return status;
+    if (vni != soft->nic.vni)
+        return fail(-EACCES,
+                    "VNI mismatch: this end's service is in VNI %" PRIu64
+                    ", the other end's in VNI %" PRIu64 "; give both the same --svc-id",
+                    soft->nic.vni, vni);
+    host_id(mine, sizeof mine);
+    if (blob_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
+        return fail(-EHOSTUNREACH, "the other end is on another machine: soft works within one");
+    int fd = soft_nic_dial((unsigned)nic, vni, (unsigned)pid);
+    if (fd == -EAGAIN)
+        return 0;
+    if (fd < 0)
+        return fail(-EHOSTUNREACH,
+                    "soft: NIC 0x%x PID %u cannot be reached (%s): is the other end in another "
+                    "network namespace or container?",
+                    (unsigned)nic, (unsigned)pid, strerror(-fd));
+    if (!trusted(fd, &soft->link.same_process)) {
+        close(fd);
+        return fail(-EACCES, "soft: the other end belongs to another user");
+    }
+    soft->link.dialled = fd;
+    if (send(fd, soft->nonce, strlen(soft->nonce), MSG_NOSIGNAL) < 0)
+        return fail(-errno, "soft: greeting the other end: %s", strerror(errno));
+    return 0;
+}
+
+int soft_link_step(struct soft *soft, const struct blob *theirs, const struct blob *keys, int n,
+                   struct remote *remote)
+{
+    struct soft_link *link = &soft->link;
+    int status = 0;
+    if (n > SOFT_ENTRIES)
+        return fail(-EINVAL, "soft: %d keys, at most %d", n, SOFT_ENTRIES);
+    if (link->dialled < 0)
+        status = dial(soft, theirs);
+    if (!status && !link->served)
+        status = serve_guests(soft);
+    if (!status && link->dialled >= 0 && !link->attached)
+        status = receive_all(soft, keys, n, remote);
+    if (status)
+        return status;
+    return link->served && link->attached ? DONE : LATER;
+}

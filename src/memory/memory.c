@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of memory kinds, and how much host memory there is. */
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Left to everything else on the machine. */
+static const uint64_t reserve_bytes = 64 << 20;
+
+const struct memory_ops *memory_find(const char *name)
+{
+    static const struct memory_ops *const kinds[] = {&memory_host, &memory_huge_2m,
+                                                     &memory_huge_1g};
+    for (size_t i = 0; i < LENGTH(kinds); i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+static uint64_t machine_available(void)
+{
+    char line[128];
+    uint64_t kib = UINT64_MAX >> 10;
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+            break;
+    fclose(file);
+    return kib << 10;
+}
+
+static int read_number(const char *folder, const char *name, uint64_t *number)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -errno;
+    int status = fscanf(file, "%" SCNu64, number) == 1 ? 0 : -ENOENT;
+    fclose(file);
+    return status;
+}
+
+/* The tightest limit of our control group and those above it. */
+static uint64_t group_available(void)
+{
+    char line[256], folder[300] = "";
+    uint64_t least = UINT64_MAX, limit, used;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return least;
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, "0::/", 4) == 0)
+            snprintf(folder, sizeof folder, "/sys/fs/cgroup/%.*s", (int)strcspn(line + 4, "\n"),
+                     line + 4);
+    fclose(file);
+    while (strlen(folder) >= strlen("/sys/fs/cgroup")) {
+        if (!read_number(folder, "memory.max", &limit) &&
+            !read_number(folder, "memory.current", &used)) {
+            uint64_t left = used < limit ? limit - used : 0;
+            least = left < least ? left : least;
+        }
+        *strrchr(folder, '/') = '\0';
+    }
+    return least;
+}
+
+uint64_t memory_available(void)
+{
+    uint64_t machine = machine_available(), group = group_available();
+    return machine < group ? machine : group;
+}
+
+int memory_enough(uint64_t bytes)
+{
+    char need[32], have[32], missing[32];
+    uint64_t available = memory_available();
+    if (available >= bytes && available - bytes >= reserve_bytes)
+        return 0;
+    unit_bytes_text(bytes, need, sizeof need);
+    unit_bytes_text(available, have, sizeof have);
+    unit_bytes_text(bytes + reserve_bytes - available, missing, sizeof missing);
+    return fail(-ENOMEM, "not enough memory: %s needed, %s available, %s missing", need, have,
+                missing);
+}

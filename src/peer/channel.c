@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames over a stream socket: messages, heartbeats, and the last words of an end that leaves.
+ * Everything read here comes from outside: every length is bounded before it is believed. */
+#include "peer/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PROTOCOL = 1, BEAT_MS = 250, LINGER_MS = 300, SPINS_PER_LOOK = 1024 };
+
+static struct channel *of(struct peer *peer)
+{
+    return (struct channel *)peer;
+}
+
+static int interrupted(const struct channel *c)
+{
+    return c->peer.stop && *c->peer.stop ? fail(-EINTR, "interrupted") : 0;
+}
+
+static int lost(const struct channel *c)
+{
+    return fail(-ECONNRESET, "lost the %s: it closed the connection", c->peer.other);
+}
+
+static int silent(const struct channel *c)
+{
+    return fail(-ETIMEDOUT, "lost the %s: no sign of life for %g s", c->peer.other,
+                (double)c->peer.timeout_ms / 1000);
+}
+
+/* ---- out ---- */
+
+static int send_all(struct channel *c, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+    uint64_t since_ms = clock_ms();
+    while (length) {
+        ssize_t n = send(c->fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            at += n;
+            length -= (size_t)n;
+            since_ms = clock_ms();
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR)
+            return lost(c);
+        if (clock_ms() - since_ms > c->peer.timeout_ms)
+            return silent(c);
+        struct pollfd room = {.fd = c->fd, .events = POLLOUT};
+        poll(&room, 1, 50);
+    }
+    c->told_ms = clock_ms();
+    return 0;
+}
+
+static int send_frame(struct channel *c, char kind, const void *bytes, size_t length)
+{
+    char frame[FRAME_HEAD + BLOB_MAX];
+    char head[FRAME_HEAD + 1];
+    snprintf(head, sizeof head, "WEFT%02u %c %06x\n", PROTOCOL % 100U, kind,
+             (unsigned)length & 0xffffffU);
+    memcpy(frame, head, FRAME_HEAD);
+    memcpy(frame + FRAME_HEAD, bytes, length);
+    return send_all(c, frame, FRAME_HEAD + length);
+}
+
+/* ---- in ---- */
+
+/* 1 and kind, length if a head is complete; 0 if not yet; -EPROTO if it is none of ours. */
+static int parse_head(const struct channel *c, char *kind, size_t *length)
+{
+    static const char shape[] = "WEFT";
+    size_t have = c->have < FRAME_HEAD ? c->have : FRAME_HEAD;
+    const char *in = c->in;
+    if (memcmp(in, shape, have < 4 ? have : 4) != 0)
+        return fail(-EPROTO, "the other end does not speak Weft's protocol");
+    if (have < FRAME_HEAD)
+        return 0;
+    char hex[7] = {0};
+    memcpy(hex, in + 9, 6);
+    if (in[6] != ' ' || in[8] != ' ' || in[15] != '\n' ||
+        strspn(hex, "0123456789abcdef") != 6)
+        return fail(-EPROTO, "the other end does not speak Weft's protocol");
+    if (in[4] != '0' + PROTOCOL / 10 || in[5] != '0' + PROTOCOL % 10)
+        return fail(-EPROTO, "the %s speaks version %.2s of the protocol, this is version %02d",
+                    c->peer.other, in + 4, PROTOCOL);
+    *kind = in[7];
+    *length = strtoul(hex, NULL, 16);
+    if (*length >= BLOB_MAX)
+        return fail(-EPROTO, "the %s announced a message of %zu bytes, the bound is %d",
+                    c->peer.other, *length, BLOB_MAX - 1);
+    return 1;
+}
+
+static void drop_frame(struct channel *c, size_t length)
+{
+    c->have -= FRAME_HEAD + length;
+    memmove(c->in, c->in + FRAME_HEAD + length, c->have);
+}
+
+void channel_take(struct channel *c, struct blob *blob)
+{
+    char kind;
+    size_t length = 0;
+    if (parse_head(c, &kind, &length) != 1)
+        return;
+    memcpy(blob->bytes, c->in + FRAME_HEAD, length);
+    blob->bytes[length] = '\0';
+    blob->length = length;
+    drop_frame(c, length);
+}
+
+/* The other end's last words become our sentence. */
+static int last_words(struct channel *c, size_t length)
+{
+    struct blob blob;
+    char why[700];
+    uint64_t code = 0;
+    blob.length = length;
+    memcpy(blob.bytes, c->in + FRAME_HEAD, length);
+    blob.bytes[length] = '\0';
+    if (blob_value(&blob, "why", why, sizeof why) || blob_number(&blob, "code", &code))
+        return fail(-EPROTO, "the %s left with a message that cannot be read", c->peer.other);
+    for (char *at = why; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    if (code == EINTR)
+        return fail(-ECONNRESET, "the %s was interrupted", c->peer.other);
+    if (code == ETIMEDOUT || code == ECONNRESET)
+        return fail(-ECONNRESET, "the %s gave up: %s", c->peer.other, why);
+    return fail(-EREMOTEIO, "the %s says: %s", c->peer.other, why);
+}
+
+static void read_some(struct channel *c)
+{
+    while (c->have < sizeof c->in) {
+        ssize_t n = recv(c->fd, c->in + c->have, sizeof c->in - c->have, MSG_DONTWAIT);
+        if (n > 0) {
+            c->have += (size_t)n;
+            c->heard_ms = clock_ms();
+        } else if (n < 0 && errno == EINTR) {
+            continue;
+        } else {
+            if (n == 0 || errno != EAGAIN)
+                c->closed = true;
+            return;
+        }
+    }
+}
+
+int channel_ready(struct channel *c, char wanted)
+{
+    char kind;
+    size_t length;
+    int status;
+    if (c->ended)
+        return c->ended;
+    read_some(c);
+    while ((status = parse_head(c, &kind, &length)) == 1 && c->have >= FRAME_HEAD + length) {
+        if (kind == FRAME_END) {
+            c->ended = last_words(c, length);
+            return c->ended;
+        }
+        if (kind == wanted)
+            return 1;
+        if (kind == FRAME_DATA && wanted == FRAME_BEAT)
+            break; /* only looking: the message waits for whoever hears it */
+        if (kind != FRAME_BEAT)
+            return fail(-EPROTO, "the %s sent a message out of turn", c->peer.other);
+        drop_frame(c, length);
+    }
+    if (status < 0)
+        return status;
+    return c->closed ? lost(c) : 0;
+}
+
+/* ---- the table ---- */
+
+static int channel_alive(struct peer *peer)
+{
+    struct channel *c = of(peer);
+    /* A beat is what we look for, and it is dropped by looking. */
+    int status = channel_ready(c, FRAME_BEAT);
+    while (status == 1) {
+        struct blob beat;
+        channel_take(c, &beat);
+        status = channel_ready(c, FRAME_BEAT);
+    }
+    if (status || (status = interrupted(c)))
+        return status;
+    uint64_t now_ms = clock_ms();
+    if (now_ms - c->heard_ms > peer->timeout_ms)
+        return silent(c);
+    if (now_ms - c->told_ms >= BEAT_MS)
+        return send_frame(c, FRAME_BEAT, "", 0);
+    return 0;
+}
+
+static int channel_tell(struct peer *peer, const struct blob *blob)
+{
+    struct channel *c = of(peer);
+    char kind = c->greets ? FRAME_GREETING : FRAME_DATA;
+    if (blob->length >= BLOB_MAX)
+        return fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d", blob->length,
+                    BLOB_MAX - 1);
+    c->greets = false;
+    int status = send_frame(c, kind, blob->bytes, blob->length);
+    if (status == -ECONNRESET) {
+        /* It may have said why before it left. */
+        int why = channel_ready(c, FRAME_BEAT);
+        return why < 0 ? why : lost(c);
+    }
+    return status;
+}
+
+static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg)
+{
+    struct channel *c = of(peer);
+    for (;;) {
+        int status = channel_ready(c, FRAME_DATA);
+        if (status == 1) {
+            channel_take(c, blob);
+            return 0;
+        }
+        if (!status)
+            status = channel_alive(peer);
+        for (int i = 0; !status && progress && i < SPINS_PER_LOOK; i++)
+            status = progress(arg);
+        if (status)
+            return status;
+        struct pollfd data = {.fd = c->fd, .events = POLLIN};
+        if (!progress)
+            poll(&data, 1, BEAT_MS / 5);
+    }
+}
+
+static void channel_end(struct peer *peer, int status, const char *why)
+{
+    struct channel *c = of(peer);
+    struct blob blob = {0};
+    if (c->ended || c->closed)
+        return;
+    /* Whatever happens here must not replace the sentence that made us leave. */
+    char kept[1024];
+    snprintf(kept, sizeof kept, "%s", fail_reason());
+    if (!blob_print(&blob, "code=%d\nwhy=%.600s\n", -status, why) &&
+        !send_frame(c, FRAME_END, blob.bytes, blob.length)) {
+        /* Closing with unread bytes would reset the connection and lose the words. */
+        uint64_t since_ms = clock_ms();
+        shutdown(c->fd, SHUT_WR);
+        while (!c->closed && clock_ms() - since_ms < LINGER_MS) {
+            struct pollfd data = {.fd = c->fd, .events = POLLIN};
+            poll(&data, 1, 20);
+            c->have = 0;
+            read_some(c);
+        }
+    }
+    fail(status, "%s", kept);
+}
+
+void channel_close(struct channel *channel)
+{
+    if (!channel)
+        return;
+    close(channel->fd);
+    free(channel);
+}
+
+static void close_peer(struct peer *peer)
+{
+    channel_close(of(peer));
+}
+
+static const struct peer_ops channel_ops = {.name = "stream",
+                                            .tell = channel_tell,
+                                            .hear = channel_hear,
+                                            .alive = channel_alive,
+                                            .end = channel_end,
+                                            .close = close_peer};
+
+int channel_open(struct channel **channel, int fd, int rank, const struct peer_terms *terms)
+{
+    struct channel *c = calloc(1, sizeof *c);
+    if (!c) {
+        close(fd);
+        return fail(-ENOMEM, "no memory for a connection");
+    }
+    c->peer = (struct peer){.ops = &channel_ops,
+                            .rank = rank,
+                            .other = rank == PEER_CLIENT ? "server" : "client",
+                            .timeout_ms = terms->timeout_ms,
+                            .stop = terms->stop};
+    c->fd = fd;
+    c->heard_ms = c->told_ms = clock_ms();
+    *channel = c;
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside peer: frames over a connected stream socket. A frame is a line of 16 characters,
+ * "WEFT01 D 0001a4\n" (magic, version, kind, length in hex), and that many bytes. */
+#ifndef WEFT_PEER_CHANNEL_H
+#define WEFT_PEER_CHANNEL_H
+
+#include "peer/peer.h"
+
+enum { FRAME_HEAD = 16 };
+enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E' };
+
+struct channel {
+    struct peer peer;
+    int fd;
+    bool greets;     /* our next message is the greeting */
+    bool closed;     /* the other end closed */
+    int ended;       /* status the other end left with, 0: it has not */
+    uint64_t heard_ms, told_ms;
+    size_t have;     /* bytes in in[] */
+    char in[FRAME_HEAD + BLOB_MAX];
+};
+
+/* Takes the descriptor over. */
+int channel_open(struct channel **channel, int fd, int rank, const struct peer_terms *terms);
+
+/* Reads what is there without waiting: 1 if a message of this kind is complete, 0 if not yet, or
+ * why none will come. */
+int channel_ready(struct channel *channel, char kind);
+
+/* Moves the complete message out. */
+void channel_take(struct channel *channel, struct blob *blob);
+
+/* Does nothing for a NULL channel. */
+void channel_close(struct channel *channel);
+
+#endif

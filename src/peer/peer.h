@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The door of peer: how two ends find each other and agree. Never inside the timing.
+ * Every wait ends: by an answer, by the other end's death, by its silence for timeout_ms, or
+ * by *stop. An end that waits or works calls peer_alive now and then, which sends at most four
+ * heartbeats a second. */
+#ifndef WEFT_PEER_H
+#define WEFT_PEER_H
+
+#include "core/core.h"
+
+#include <signal.h>
+
+enum { PEER_CLIENT = 0, PEER_SERVER = 1 };
+
+struct peer;
+
+struct peer_ops {
+    const char *name;
+    int (*tell)(struct peer *peer, const struct blob *blob);
+    /* Waits for the next message. progress, if not NULL, is called all the while and may end the
+     * wait by returning < 0; without it the wait sleeps. */
+    int (*hear)(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg);
+    /* Never waits: 0, or why the other end must be taken for gone. */
+    int (*alive)(struct peer *peer);
+    /* Tells the other end why we leave before we are done. Never fails. */
+    void (*end)(struct peer *peer, int status, const char *why);
+    void (*close)(struct peer *peer);
+};
+
+struct peer {
+    const struct peer_ops *ops;
+    int rank;               /* PEER_CLIENT or PEER_SERVER */
+    const char *other;      /* "server" or "client", for sentences */
+    uint64_t timeout_ms;    /* silence that counts as death */
+    char here[64];          /* our numeric address on the way to the other, or "" */
+    const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
+};
+
+/* What both ends of a way to meet need to know. */
+struct peer_terms {
+    uint64_t timeout_ms;
+    const volatile sig_atomic_t *stop;
+};
+
+static inline int peer_tell(struct peer *peer, const struct blob *blob)
+{
+    return peer->ops->tell(peer, blob);
+}
+
+static inline int peer_hear(struct peer *peer, struct blob *blob, int (*progress)(void *),
+                            void *arg)
+{
+    return peer->ops->hear(peer, blob, progress, arg);
+}
+
+static inline int peer_alive(struct peer *peer)
+{
+    return peer->ops->alive(peer);
+}
+
+static inline void peer_end(struct peer *peer, int status, const char *why)
+{
+    peer->ops->end(peer, status, why);
+}
+
+static inline void peer_close(struct peer *peer)
+{
+    if (peer)
+        peer->ops->close(peer);
+}
+
+/* Gives a blob and gets the other end's. */
+int peer_swap(struct peer *peer, const struct blob *mine, struct blob *theirs);
+
+/* A barrier: both ends say the same word. */
+int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void *arg);
+
+/* ---- ways to meet ---- */
+
+/* Two threads of one process. */
+int peer_threads(struct peer *pair[2], const struct peer_terms *terms);
+
+/* TCP, IPv4 and IPv6. A listener takes clients one after another; what does not greet as a Weft
+ * client within five seconds is warned of and dropped, without keeping a real client waiting. */
+struct listener;
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port);
+unsigned tcp_port(const struct listener *listener);
+/* Waits without end for a client's greeting, but for *stop. */
+int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
+               struct blob *greeting);
+void tcp_close(struct listener *listener);
+
+/* Tries for wait_ms to reach a server; the first message told is the greeting. */
+int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wait_ms,
+             const struct peer_terms *terms);
+
+#endif
