@@ -43,7 +43,7 @@ enum { STATS_SUB = 1024, STATS_OCTAVES = 46, STATS_BUCKETS = (STATS_OCTAVES + 1)
 
 struct stats {
     uint64_t count, min_ps, max_ps;
-    double mean_ps, square_ps; /* Welford: mean, and sum of squared distances from it */
+    double mean_ps, square_ps; /* Welford's: mean, and sum of squared distances from it */
     uint64_t *kept_ps;         /* every sample in order, or NULL */
     uint64_t kept_room;
     uint64_t buckets[STATS_BUCKETS];
@@ -77,18 +77,9 @@ static inline size_t stats_bucket(uint64_t ps)
     return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
 }
 
-static inline void stats_add(struct stats *stats, uint64_t ps)
-{
-    double distance = (double)ps - stats->mean_ps;
-    if (stats->count < stats->kept_room)
-        stats->kept_ps[stats->count] = ps;
-    stats->count++;
-    stats->mean_ps += distance / (double)stats->count;
-    stats->square_ps += distance * ((double)ps - stats->mean_ps);
-    stats->min_ps = ps < stats->min_ps ? ps : stats->min_ps;
-    stats->max_ps = ps > stats->max_ps ? ps : stats->max_ps;
-    stats->buckets[stats_bucket(ps)]++;
-}
+/* Adds samples in order. A handful at a time costs a few nanoseconds each: one by one, the next
+ * clock read would have to wait for the arithmetic. */
+void stats_add(struct stats *stats, const uint64_t *ps, size_t n);
 
 /* ---- what disturbed us ---- */
 
@@ -228,6 +219,14 @@ struct run {
 
 /* Posts run->xfer by this verb and waits for its completion; for op.once. */
 int run_do(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer));
+
+/* What was timed, as a sample: picoseconds, the clock's cost subtracted once, legs divided. */
+static inline uint64_t run_sample(const struct run *run, uint64_t ticks)
+{
+    uint64_t ps = clock_to_ps(&run->clock, ticks);
+    ps = ps > run->clock.cost_ps ? ps - run->clock.cost_ps : 0;
+    return run->op->legs == 1 ? ps : (ps + run->op->legs / 2) / run->op->legs;
+}
 
 /* The hints asked for that hold for this op, fabric and size. */
 unsigned run_hints(const struct plan *plan, const struct op *op, const struct fabric_facts *facts,

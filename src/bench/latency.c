@@ -8,37 +8,55 @@
 /* A look at the other end costs some hundred nanoseconds: this often is enough to notice. */
 static const uint64_t look_ps = 100000000000;
 
+enum { BATCH = 64 };
+
 struct pace {
     uint64_t gap, look, duration; /* in ticks */
     uint64_t looked;
+    size_t waiting;
+    uint64_t ticks[BATCH]; /* samples not yet in the statistics */
 };
 
-/* Time passes between iterations: signs of life are exchanged, an interruption is noticed. */
-static int between(struct run *run, struct pace *pace, uint64_t end)
+/* Clock cost out, round trips halved. */
+static void flush(struct run *run, struct pace *pace)
 {
-    uint64_t now = end;
-    do {
-        if (now - pace->looked >= pace->look || (run->peer->stop && *run->peer->stop)) {
-            int status = peer_alive(run->peer);
-            if (status)
-                return status;
-            pace->looked = now;
-        }
-        if (!pace->gap)
-            return 0;
+    uint64_t ps[BATCH];
+    for (size_t i = 0; i < pace->waiting; i++)
+        ps[i] = run_sample(run, pace->ticks[i]);
+    stats_add(run->stats, ps, pace->waiting);
+    pace->waiting = 0;
+}
+
+static int look(struct run *run, struct pace *pace, uint64_t now)
+{
+    pace->looked = now;
+    return peer_alive(run->peer);
+}
+
+static inline bool due(const struct run *run, const struct pace *pace, uint64_t now)
+{
+    return now - pace->looked >= pace->look || (run->peer->stop && *run->peer->stop);
+}
+
+/* The gap is real time: signs of life are exchanged in it, an interruption is noticed. */
+static int wait_gap(struct run *run, struct pace *pace, uint64_t end)
+{
+    uint64_t now;
+    while ((now = clock_read(&run->clock)) - end < pace->gap) {
+        int status = due(run, pace, now) ? look(run, pace, now) : 0;
+        if (status)
+            return status;
         if (run->share_cpu)
             sched_yield();
-        now = clock_read(&run->clock);
-    } while (now - end < pace->gap);
+    }
     return 0;
 }
 
-static int timed(struct run *run, uint64_t *begin, uint64_t *end)
+static inline int timed(struct run *run, uint64_t *begin, uint64_t *end)
 {
-    const struct clock *clock = &run->clock;
-    *begin = clock_read(clock);
+    *begin = clock_read(&run->clock);
     int status = run->op->once(run);
-    *end = clock_read(clock);
+    *end = clock_read(&run->clock);
     return status;
 }
 
@@ -51,11 +69,29 @@ static int verified(struct run *run, uint64_t number, uint64_t *begin, uint64_t 
     return status ? status : run->op->check(run, number);
 }
 
-static void add(struct run *run, uint64_t ticks)
+/* Iterations number, number + 1, ... up to count, or until the duration has passed. */
+static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t count, bool keep)
 {
-    uint64_t ps = clock_to_ps(&run->clock, ticks);
-    ps = ps > run->clock.cost_ps ? ps - run->clock.cost_ps : 0;
-    stats_add(run->stats, run->op->legs == 1 ? ps : ps / run->op->legs);
+    bool verify = run->plan->verify;
+    uint64_t begin = 0, end = 0, first = clock_read(&run->clock);
+    for (uint64_t i = 0; i < count; i++) {
+        int status = verify ? verified(run, number + i, &begin, &end) : timed(run, &begin, &end);
+        if (status)
+            return status;
+        if (keep) {
+            pace->ticks[pace->waiting++] = end - begin;
+            if (pace->waiting == BATCH)
+                flush(run, pace);
+        }
+        if (due(run, pace, end) && (status = look(run, pace, end)))
+            return status;
+        if (pace->gap && (status = wait_gap(run, pace, end)))
+            return status;
+        if (keep && pace->duration &&
+            (pace->gap ? clock_read(&run->clock) : end) - first >= pace->duration)
+            break;
+    }
+    return 0;
 }
 
 static int latency_run(struct run *run)
@@ -63,26 +99,14 @@ static int latency_run(struct run *run)
     const struct plan *plan = run->plan;
     struct pace pace = {.gap = clock_from_ps(&run->clock, plan->gap_us * 1000000),
                         .look = clock_from_ps(&run->clock, look_ps),
-                        .duration = clock_from_ps(&run->clock, plan->duration_s * 1000000000000)};
-    uint64_t begin = 0, end = 0, number = 0;
-    pace.looked = clock_read(&run->clock);
-    for (uint64_t i = 0; i < plan->warmup; i++, number++) {
-        int status = plan->verify ? verified(run, number, &begin, &end) : timed(run, &begin, &end);
-        if (status || (status = between(run, &pace, end)))
-            return status;
-    }
-    uint64_t first = clock_read(&run->clock);
-    for (uint64_t i = 0; plan->duration_s || i < plan->iters; i++, number++) {
-        int status = plan->verify ? verified(run, number, &begin, &end) : timed(run, &begin, &end);
-        if (status)
-            return status;
-        add(run, end - begin);
-        if ((status = between(run, &pace, end)))
-            return status;
-        if (plan->duration_s && (pace.gap ? clock_read(&run->clock) : end) - first >= pace.duration)
-            break;
-    }
-    return 0;
+                        .duration = clock_from_ps(&run->clock, plan->duration_s * 1000000000000),
+                        .looked = clock_read(&run->clock)};
+    int status = iterate(run, &pace, 0, plan->warmup, false);
+    if (!status)
+        status = iterate(run, &pace, plan->warmup, plan->duration_s ? UINT64_MAX : plan->iters,
+                         true);
+    flush(run, &pace);
+    return status;
 }
 
 const struct method method_latency = {.name = "latency", .run = latency_run};

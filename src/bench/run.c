@@ -195,10 +195,8 @@ static int probe_median(struct run *run, double *ps)
     for (int i = 0; i < PROBES && !status && clock_ns() - since_ns < probe_ns; i++) {
         uint64_t begin = clock_read(&run->clock);
         status = run->op->once(run);
-        uint64_t ticks = clock_read(&run->clock) - begin;
-        uint64_t whole = clock_to_ps(&run->clock, ticks);
-        stats_add(run->stats,
-                  (whole > run->clock.cost_ps ? whole - run->clock.cost_ps : 0) / run->op->legs);
+        uint64_t ps = run_sample(run, clock_read(&run->clock) - begin);
+        stats_add(run->stats, &ps, 1);
     }
     *ps = stats_median_ps(run->stats);
     return status;
@@ -286,31 +284,28 @@ static void say_interference(const struct interference *sum)
     const struct {
         uint64_t count;
         const char *what;
-    } kinds[] = {{sum->switches, "involuntary context switches"},
-                 {sum->migrations, "migrations to another CPU"},
-                 {sum->faults, "page faults"},
-                 {sum->steal_ms, "ms of CPU time taken by the hypervisor"}};
+    } kinds[] = {{sum->switches, "x preempted"},
+                 {sum->migrations, "x moved to another CPU"},
+                 {sum->faults, "x page fault"},
+                 {sum->steal_ms, " ms taken by the hypervisor"}};
     char text[256] = "";
     for (size_t i = 0; i < LENGTH(kinds); i++)
         if (kinds[i].count)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 " %s",
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 "%s",
                      *text ? ", " : "", kinds[i].count, kinds[i].what);
     if (*text)
         warn("disturbed while measuring: %s", text);
 }
 
-static int all_sizes(struct run *run, bool initiator)
+static int all_sizes(struct run *run, bool initiator, struct interference *sum)
 {
-    struct interference sum = {0};
     int status = 0;
     for (uint64_t size = run->plan->size.min; size <= run->plan->size.max && !status; size *= 2) {
         run->size = (size_t)size;
-        status = one_size(run, initiator, &sum);
+        status = one_size(run, initiator, sum);
     }
     if (!status)
         status = peer_meet(run->peer, "end", NULL, NULL);
-    if (initiator)
-        say_interference(&sum);
     if (!status && initiator)
         status = clock_check(&run->clock);
     if (status == -ERANGE && run->plan->ignore_mismatch) {
@@ -335,15 +330,17 @@ static int stay_awake(void)
 static int connected(struct run *run, struct bench_facts *facts)
 {
     const struct bench_wish *wish = run->wish;
+    struct interference sum = {0};
     int status = exchange_facts(run, facts);
     if (status)
         return status;
     status = wish->report->ops->begin(wish->report, facts);
     if (!status)
-        status = all_sizes(run, facts->initiator);
+        status = all_sizes(run, facts->initiator, &sum);
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_reason());
     int told = wish->report->ops->end(wish->report, status, why);
+    say_interference(&sum);
     return status ? fail(status, "%s", why) : told;
 }
 

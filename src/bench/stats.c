@@ -55,14 +55,44 @@ void stats_clear(struct stats *stats)
     memset(stats->buckets, 0, sizeof stats->buckets);
 }
 
+/* Welford's update, for a group of samples at once. */
+static void merge_moments(struct stats *into, double n, double mean_ps, double square_ps)
+{
+    double a = (double)into->count, distance = mean_ps - into->mean_ps;
+    into->mean_ps += distance * n / (a + n);
+    into->square_ps += square_ps + distance * distance * a * n / (a + n);
+}
+
+void stats_add(struct stats *stats, const uint64_t *ps, size_t n)
+{
+    /* Distances from a value near the mean, so that their squares lose nothing. */
+    double near = stats->count ? stats->mean_ps : n ? (double)(int64_t)ps[0] : 0;
+    double sum = 0, squares = 0;
+    uint64_t min_ps = stats->min_ps, max_ps = stats->max_ps;
+    if (!n)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        double distance = (double)(int64_t)ps[i] - near;
+        sum += distance;
+        squares += distance * distance;
+        min_ps = ps[i] < min_ps ? ps[i] : min_ps;
+        max_ps = ps[i] > max_ps ? ps[i] : max_ps;
+        stats->buckets[stats_bucket(ps[i])]++;
+    }
+    double square_ps = squares - sum * sum / (double)n;
+    merge_moments(stats, (double)n, near + sum / (double)n, square_ps > 0 ? square_ps : 0);
+    for (size_t i = 0; i < n && stats->count + i < stats->kept_room; i++)
+        stats->kept_ps[stats->count + i] = ps[i];
+    stats->count += n;
+    stats->min_ps = min_ps;
+    stats->max_ps = max_ps;
+}
+
 void stats_merge(struct stats *into, const struct stats *from)
 {
-    double a = (double)into->count, b = (double)from->count;
     if (!from->count)
         return;
-    double distance = from->mean_ps - into->mean_ps;
-    into->mean_ps += distance * b / (a + b);
-    into->square_ps += from->square_ps + distance * distance * a * b / (a + b);
+    merge_moments(into, (double)from->count, from->mean_ps, from->square_ps);
     into->count += from->count;
     into->min_ps = from->min_ps < into->min_ps ? from->min_ps : into->min_ps;
     into->max_ps = from->max_ps > into->max_ps ? from->max_ps : into->max_ps;

@@ -110,7 +110,8 @@ static inline uint64_t clock_read(const struct clock *clock)
 
 static inline uint64_t clock_to_ps(const struct clock *clock, uint64_t ticks)
 {
-    return (uint64_t)((double)ticks * clock->ps_per_tick + 0.5);
+    /* Signed, because that conversion is one instruction. */
+    return (uint64_t)(int64_t)((double)(int64_t)ticks * clock->ps_per_tick + 0.5);
 }
 
 /* How many ticks last at least this long. */
