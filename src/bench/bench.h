@@ -40,6 +40,7 @@ size_t plan_buffer(const struct plan *plan);
 /* ---- stats: all samples count, in constant memory ---- */
 
 enum { STATS_SUB = 1024, STATS_OCTAVES = 46, STATS_BUCKETS = (STATS_OCTAVES + 1) * STATS_SUB };
+#define STATS_LINEAR ((size_t)2 * STATS_SUB) /* up to here a bucket is a picosecond */
 
 struct stats {
     uint64_t count, min_ps, max_ps;
@@ -70,7 +71,7 @@ double stats_median_ps(const struct stats *stats);
 
 static inline size_t stats_bucket(uint64_t ps)
 {
-    if (ps < 2 * STATS_SUB)
+    if (ps < STATS_LINEAR)
         return ps;
     unsigned shift = 63U - 10U - (unsigned)__builtin_clzll(ps);
     size_t bucket = (size_t)shift * STATS_SUB + (ps >> shift);
@@ -155,8 +156,8 @@ struct bench_facts {
     const struct fabric_facts *fabric;
     bool initiator;
     const struct region *buffer;
-    char clock[128];   /* the client's clock and its cost */
-    char remote[64];   /* the other end's name on the fabric */
+    char clock[128]; /* the client's clock and its cost */
+    char remote[64]; /* the other end's name on the fabric */
 };
 
 struct result {
@@ -172,8 +173,8 @@ struct report_ops {
     int (*begin)(struct report *report, const struct bench_facts *facts);
     int (*sample)(struct report *report, uint64_t number, uint64_t ps);
     int (*row)(struct report *report, const struct result *result);
-    /* status 0 when all is done; otherwise what cut the run short, and why. */
-    int (*end)(struct report *report, int status, const char *why);
+    /* status: 0 when all is done, otherwise what cut the run short. */
+    int (*end)(struct report *report, int status);
 };
 
 struct report {

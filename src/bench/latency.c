@@ -103,8 +103,8 @@ static int latency_run(struct run *run)
                         .looked = clock_read(&run->clock)};
     int status = iterate(run, &pace, 0, plan->warmup, false);
     if (!status)
-        status = iterate(run, &pace, plan->warmup, plan->duration_s ? UINT64_MAX : plan->iters,
-                         true);
+        status =
+            iterate(run, &pace, plan->warmup, plan->duration_s ? UINT64_MAX : plan->iters, true);
     flush(run, &pace);
     return status;
 }

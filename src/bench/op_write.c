@@ -59,8 +59,7 @@ static int write_serve(struct run *run, size_t size)
             return 0;
         if ((status = blob_number(&ask, "check", &number)) ||
             (status = pattern_check(run, number, size)) ||
-            (status = blob_print(&answer, "good=1\n")) ||
-            (status = peer_tell(run->peer, &answer)))
+            (status = blob_print(&answer, "good=1\n")) || (status = peer_tell(run->peer, &answer)))
             return status;
     }
 }

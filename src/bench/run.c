@@ -14,8 +14,8 @@
 enum {
     POLLS_PER_LOOK = 1024,
     POLLS_PER_YIELD = 64,
-    LONG_BYTES = 1 << 20,          /* from here on a poll may take long: look every time */
-    SLOWEST_BYTES_PER_MS = 10000,  /* moving bytes are progress: a transfer may be this slow */
+    LONG_BYTES = 1 << 20,         /* from here on a poll may take long: look every time */
+    SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     POPULATE_BYTES = 64 << 20,
     PROBES = 51,
     PROBE_MAX_BYTES = 1 << 20
@@ -339,9 +339,11 @@ static int connected(struct run *run, struct bench_facts *facts)
         status = all_sizes(run, facts->initiator, &sum);
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_reason());
-    int told = wish->report->ops->end(wish->report, status, why);
+    int told = wish->report->ops->end(wish->report, status);
+    if (status)
+        return fail(status, "%s", why);
     say_interference(&sum);
-    return status ? fail(status, "%s", why) : told;
+    return told;
 }
 
 static int opened(struct run *run)

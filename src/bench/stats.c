@@ -4,6 +4,7 @@
 #include "bench/bench.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,26 +12,33 @@
 
 enum { BEYOND = 10 };
 
+/* Present and, where allowed, locked: no page fault between samples. */
+static int keep_room(struct stats *s, uint64_t kept)
+{
+    if (kept > SIZE_MAX / sizeof *s->kept_ps)
+        return fail(-ENOMEM, "--report-all: too many samples to keep them all");
+    size_t bytes = kept * sizeof *s->kept_ps;
+    int status = memory_enough(bytes);
+    if (status)
+        return fail(status, "--report-all: %s", fail_reason());
+    s->kept_ps = malloc(bytes);
+    if (!s->kept_ps)
+        return fail(-ENOMEM, "--report-all: no memory to keep %" PRIu64 " samples", kept);
+    memset(s->kept_ps, 0, bytes);
+    mlock(s->kept_ps, bytes);
+    s->kept_room = kept;
+    return 0;
+}
+
 int stats_open(struct stats **stats, uint64_t kept)
 {
     struct stats *s = calloc(1, sizeof *s);
     if (!s)
         return fail(-ENOMEM, "no memory for statistics");
-    if (kept) {
-        size_t bytes = kept * sizeof *s->kept_ps;
-        int status = kept > SIZE_MAX / sizeof *s->kept_ps
-                         ? fail(-ENOMEM, "too many samples to keep them all")
-                         : memory_enough(bytes);
-        if (!status && !(s->kept_ps = malloc(bytes)))
-            status = fail(-ENOMEM, "no memory to keep %llu samples", (unsigned long long)kept);
-        if (status) {
-            free(s);
-            return fail(status, "--report-all: %s", fail_reason());
-        }
-        /* Present and, where allowed, locked: no page fault between samples. */
-        memset(s->kept_ps, 0, bytes);
-        mlock(s->kept_ps, bytes);
-        s->kept_room = kept;
+    int status = kept ? keep_room(s, kept) : 0;
+    if (status) {
+        free(s);
+        return status;
     }
     stats_clear(s);
     *stats = s;
@@ -110,7 +118,7 @@ double stats_deviation_ps(const struct stats *stats)
 static double bucket_value(const struct stats *stats, size_t bucket)
 {
     double low = (double)bucket, width = 1;
-    if (bucket >= 2 * STATS_SUB) {
+    if (bucket >= STATS_LINEAR) {
         unsigned shift = (unsigned)(bucket / STATS_SUB) - 1;
         width = (double)(UINT64_C(1) << shift);
         low = (double)(bucket - (size_t)shift * STATS_SUB) * width;

@@ -64,7 +64,7 @@ int blob_value(const struct blob *blob, const char *key, char *value, size_t roo
 
 int blob_number(const struct blob *blob, const char *key, uint64_t *number)
 {
-    char text[32];
+    char text[32] = "";
     int status = blob_value(blob, key, text, sizeof text);
     if (status)
         return status == -ENOENT ? fail(-EINVAL, "%s is missing in a message", key) : status;

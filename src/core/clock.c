@@ -62,7 +62,7 @@ static void calibrate(void)
     do {
         nanosleep(&rest, NULL);
         both_clocks(&ticks1, &ns1);
-    } while (ns1 - ns0 < CALIBRATE_MS * 1000000U);
+    } while (ns1 - ns0 < UINT64_C(1000000) * CALIBRATE_MS);
     shared_ps_per_tick = (double)(ns1 - ns0) * 1000 / (double)(ticks1 - ticks0);
 }
 
@@ -108,8 +108,8 @@ int clock_check(const struct clock *clock)
     /* Too short a time since the start proves nothing. */
     if (raw_ns - clock->first_raw_ns < 1000000)
         return 0;
-    double now = (double)(raw_ns - clock->first_raw_ns) * 1000 /
-                 (double)(ticks - clock->first_ticks);
+    double now =
+        (double)(raw_ns - clock->first_raw_ns) * 1000 / (double)(ticks - clock->first_ticks);
     if (fabs(now / clock->ps_per_tick - 1) > calibration_tolerance)
         return fail(-ERANGE,
                     "clock cycles: calibrated at %.6f GHz, but %.6f GHz over the run: the "

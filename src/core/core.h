@@ -168,7 +168,8 @@ struct opt_range {
 
 enum {
     OPT_SHARED = 1, /* the client decides it and tells the server */
-    OPT_OURS = 2    /* not in the command line people know: helped under its own heading */
+    OPT_OURS = 2,   /* not in the command line people know: helped under its own heading */
+    OPT_SETTING = 4 /* stands in a device name, without dashes */
 };
 
 /* One option, all of it. Parsing, --help, defaults, the text on the wire and the line of the
@@ -231,7 +232,8 @@ void opt_format(const struct opt *row, const void *base, char *text, size_t room
 /* All shared rows as lines "name=value". */
 int opt_encode(const struct opt_set *set, struct blob *text);
 
-/* Fills shared rows from such lines, which come from outside: anything else is -EINVAL. Calls
+/* Fills shared rows from such lines, which come from outside: anything else is -EINVAL, but for
+ * lines that begin with a full stop, which are the caller's. Calls
  * overridden for every row the user had set to another value; was is what he had set. */
 int opt_decode(struct opt_set *set, const struct blob *text,
                void (*overridden)(const struct opt *row, const char *was, const char *now));

@@ -10,6 +10,14 @@
 static _Thread_local char reason[1024];
 static void (*warn_sink)(const char *sentence);
 
+/* Words from the other end, or from the command line, do not reach a terminal as commands to it. */
+static void disarm(char *sentence)
+{
+    for (char *at = sentence; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+}
+
 int fail(int status, const char *format, ...)
 {
     /* A sentence may quote the one before it. */
@@ -18,6 +26,7 @@ int fail(int status, const char *format, ...)
     va_start(words, format);
     vsnprintf(sentence, sizeof sentence, format, words);
     va_end(words);
+    disarm(sentence);
     memcpy(reason, sentence, sizeof reason);
     return status;
 }
@@ -36,6 +45,7 @@ void warn(const char *format, ...)
     va_start(words, format);
     vsnprintf(sentence, sizeof sentence, format, words);
     va_end(words);
+    disarm(sentence);
     warn_sink(sentence);
 }
 

@@ -49,7 +49,8 @@ static int bad(const struct opt *row, const char *what, const char *value, const
     va_start(words, format);
     vsnprintf(accepted, sizeof accepted, format, words);
     va_end(words);
-    return fail(-EINVAL, "--%s %s: \"%s\" (%s)", row->name, what, value, accepted);
+    return fail(-EINVAL, "%s%s %s: \"%s\" (%s)", row->flags & OPT_SETTING ? "" : "--", row->name,
+                what, value, accepted);
 }
 
 static int to_number(const struct opt *row, const char *text, uint64_t *number)
@@ -140,7 +141,7 @@ static int to_text(const struct opt *row, const char *text, char *field)
                    (unsigned long long)row->max - 1);
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
-            return bad(row, "has a control character", "?", "accepted: printable text");
+            return bad(row, "has a control character", text, "accepted: printable text");
     memcpy(field, text, length + 1);
     return 0;
 }
@@ -184,8 +185,7 @@ static int to_field(const struct opt *row, void *field, const char *text)
     return status;
 }
 
-int opt_assign(struct opt_set *set, const struct opt *row, const char *text,
-               enum opt_origin origin)
+int opt_assign(struct opt_set *set, const struct opt *row, const char *text, enum opt_origin origin)
 {
     int status = to_field(row, (char *)set->base + row->field, text);
     if (!status)
@@ -432,9 +432,35 @@ int opt_encode(const struct opt_set *set, struct blob *text)
     return 0;
 }
 
+/* A line that no row answers to would be an option silently ignored. */
+static int all_known(const struct opt_set *set, const struct blob *text)
+{
+    for (size_t at = 0, length; at < text->length; at += length + 1) {
+        char name[64];
+        const char *line = text->bytes + at;
+        const char *end = memchr(line, '\n', text->length - at);
+        length = end ? (size_t)(end - line) : text->length - at;
+        if (!length || *line == '.')
+            continue;
+        const char *equals = memchr(line, '=', length);
+        size_t name_length = equals ? (size_t)(equals - line) : length;
+        if (name_length >= sizeof name)
+            name_length = sizeof name - 1;
+        memcpy(name, line, name_length);
+        name[name_length] = '\0';
+        const struct opt *row = name_length > 1 ? opt_find(set, name) : NULL;
+        if (!row || !(row->flags & OPT_SHARED))
+            return fail(-EINVAL, "option --%s is not known here: another version?", name);
+    }
+    return 0;
+}
+
 int opt_decode(struct opt_set *set, const struct blob *text,
                void (*overridden)(const struct opt *row, const char *was, const char *now))
 {
+    int known = all_known(set, text);
+    if (known)
+        return known;
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
         char was[512], now[512];
         bool mine = opt_origin(set, row) == OPT_BY_USER;

@@ -88,3 +88,15 @@ int fabric_choose(const char *text, struct fabric_choice *choice)
     memcpy(choice->device, text, strlen(text) + 1);
     return 0;
 }
+
+int fabric_try(const struct fabric_choice *choice, uint64_t service)
+{
+    struct fabric_want want = {
+        .device = choice->device, .here = "", .nonce = "", .service = service};
+    struct fabric_facts facts;
+    struct fabric *handle;
+    int status = choice->ops->open(&handle, &want, &facts);
+    if (!status)
+        choice->ops->close(handle);
+    return status;
+}

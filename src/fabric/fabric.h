@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of fabric: THE PORT. A fabric moves bytes between two ends; it is one table, whether
  * built in (null, soft) or loaded as a module. null/null.c is the commented manual for writing one.
- * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with his deadline. */
+ * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with his deadline.
+ */
 #ifndef WEFT_FABRIC_H
 #define WEFT_FABRIC_H
 
@@ -34,10 +35,10 @@ enum { AMO_OPS = 12, AMO_COMPARES = 6 };
 
 /* The other end's memory as connect found it. Owned by the fabric until close. */
 struct remote {
-    char *address;   /* where it is mapped here, or NULL */
+    char *address; /* where it is mapped here, or NULL */
     size_t length;
     uint64_t key, base;
-    void *own;       /* the fabric's */
+    void *own; /* the fabric's */
 };
 
 /* One operation, filled once a size, outside the timing. */
@@ -66,12 +67,12 @@ struct completion {
 
 /* Filled by open: what this fabric can do here, and what it proves. */
 struct fabric_facts {
-    unsigned verbs, honours;      /* bits */
-    unsigned target_polls;        /* verbs that complete only while the other end polls */
-    const char *proves[VERBS];    /* a sentence a verb: what its completion proves */
-    const char *why_not[HINTS];   /* the reason of each hint not honoured */
-    bool alone;                   /* the other end takes no part and no byte moves */
-    bool own_memory;              /* expose must place the memory itself */
+    unsigned verbs, honours;    /* bits */
+    unsigned target_polls;      /* verbs that complete only while the other end polls */
+    const char *proves[VERBS];  /* a sentence a verb: what its completion proves */
+    const char *why_not[HINTS]; /* the reason of each hint not honoured */
+    bool alone;                 /* the other end takes no part and no byte moves */
+    bool own_memory;            /* expose must place the memory itself */
     size_t max_inline, max_short, max_bcopy, max_send;
     unsigned depth;               /* operations in flight */
     uint16_t amo[2][AMO_OPS];     /* bit = type; [1]: fetching */
@@ -82,9 +83,9 @@ struct fabric_facts {
 };
 
 struct fabric_want {
-    const char *device;   /* what stands behind "FABRIC:" */
-    const char *here;     /* our end of the control connection, numeric, or "" */
-    const char *nonce;    /* known to both ends of this run and to nobody else */
+    const char *device; /* what stands behind "FABRIC:" */
+    const char *here;   /* our end of the control connection, numeric, or "" */
+    const char *nonce;  /* known to both ends of this run and to nobody else */
     uint64_t service;
     unsigned verbs, hints;
 };
@@ -124,8 +125,8 @@ struct fabric_ops {
     int (*recv)(struct fabric *fabric, const struct xfer *xfer);  /* posts a buffer; never DONE */
     int (*atomic)(struct fabric *fabric, const struct xfer *xfer); /* applied; fetch: old value
                                                                       in result */
-    int (*am)(struct fabric *fabric, const struct xfer *xfer);    /* header + payload; arrives from
-                                                                     the peer's poll as data */
+    int (*am)(struct fabric *fabric, const struct xfer *xfer);     /* header + payload; arrives from
+                                                                      the peer's poll as data */
 
     /* Progress and completions: 0..max, or -errno when the link is known to be lost. */
     int (*poll)(struct fabric *fabric, struct completion *completions, int max);
@@ -144,6 +145,9 @@ struct fabric_choice {
 /* From a device as typed: "soft:cxi1", "null:delay=2us", or a bare device, which is looked for on
  * the fabrics in order. -ENODEV and a sentence that lists what there is. */
 int fabric_choose(const char *text, struct fabric_choice *choice);
+
+/* Can it be opened at all, with this service? Opens and closes it. */
+int fabric_try(const struct fabric_choice *choice, uint64_t service);
 
 /* A built-in fabric, or weft-NAME.so from WEFT_MODULE_PATH, from beside the tools, or from the
  * installed module folder. NULL, and a sentence, if there is none. */

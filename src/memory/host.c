@@ -70,8 +70,12 @@ static int host_alloc(struct region *region, size_t length, const struct memory_
                             : fail(-errno, "mapping %zu bytes: %s", mapped, strerror(errno));
         goto close;
     }
-    *region = (struct region){.kind = kind, .address = address, .length = length,
-                              .mapped = mapped, .page = page, .fd = fd};
+    *region = (struct region){.kind = kind,
+                              .address = address,
+                              .length = length,
+                              .mapped = mapped,
+                              .page = page,
+                              .fd = fd};
     return 0;
 close:
     close(fd);

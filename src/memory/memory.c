@@ -50,7 +50,7 @@ static int read_number(const char *folder, const char *name, uint64_t *number)
 static uint64_t group_available(void)
 {
     char line[256], folder[300] = "";
-    uint64_t least = UINT64_MAX, limit, used;
+    uint64_t least = UINT64_MAX, limit = 0, used = 0;
     FILE *file = fopen("/proc/self/cgroup", "re");
     if (!file)
         return least;

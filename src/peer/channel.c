@@ -84,8 +84,7 @@ static int parse_head(const struct channel *c, char *kind, size_t *length)
         return 0;
     char hex[7] = {0};
     memcpy(hex, in + 9, 6);
-    if (in[6] != ' ' || in[8] != ' ' || in[15] != '\n' ||
-        strspn(hex, "0123456789abcdef") != 6)
+    if (in[6] != ' ' || in[8] != ' ' || in[15] != '\n' || strspn(hex, "0123456789abcdef") != 6)
         return fail(-EPROTO, "the other end does not speak Weft's protocol");
     if (in[4] != '0' + PROTOCOL / 10 || in[5] != '0' + PROTOCOL % 10)
         return fail(-EPROTO, "the %s speaks version %.2s of the protocol, this is version %02d",
@@ -127,9 +126,6 @@ static int last_words(struct channel *c, size_t length)
     blob.bytes[length] = '\0';
     if (blob_value(&blob, "why", why, sizeof why) || blob_number(&blob, "code", &code))
         return fail(-EPROTO, "the %s left with a message that cannot be read", c->peer.other);
-    for (char *at = why; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
     if (code == EINTR)
         return fail(-ECONNRESET, "the %s was interrupted", c->peer.other);
     if (code == ETIMEDOUT || code == ECONNRESET)
@@ -156,8 +152,8 @@ static void read_some(struct channel *c)
 
 int channel_ready(struct channel *c, char wanted)
 {
-    char kind;
-    size_t length;
+    char kind = 0;
+    size_t length = 0;
     int status;
     if (c->ended)
         return c->ended;

@@ -12,11 +12,11 @@ enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E'
 struct channel {
     struct peer peer;
     int fd;
-    bool greets;     /* our next message is the greeting */
-    bool closed;     /* the other end closed */
-    int ended;       /* status the other end left with, 0: it has not */
+    bool greets; /* our next message is the greeting */
+    bool closed; /* the other end closed */
+    int ended;   /* status the other end left with, 0: it has not */
     uint64_t heard_ms, told_ms;
-    size_t have;     /* bytes in in[] */
+    size_t have; /* bytes in in[] */
     char in[FRAME_HEAD + BLOB_MAX];
 };
 

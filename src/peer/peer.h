@@ -29,10 +29,10 @@ struct peer_ops {
 
 struct peer {
     const struct peer_ops *ops;
-    int rank;               /* PEER_CLIENT or PEER_SERVER */
-    const char *other;      /* "server" or "client", for sentences */
-    uint64_t timeout_ms;    /* silence that counts as death */
-    char here[64];          /* our numeric address on the way to the other, or "" */
+    int rank;                          /* PEER_CLIENT or PEER_SERVER */
+    const char *other;                 /* "server" or "client", for sentences */
+    uint64_t timeout_ms;               /* silence that counts as death */
+    char here[64];                     /* our numeric address on the way to the other, or "" */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
 };
 

@@ -113,7 +113,7 @@ static void lookup_wait(struct lookup *l, uint64_t until_ms, const struct peer_t
 {
     pthread_mutex_lock(&l->lock);
     while (!l->finished && clock_ms() < until_ms && !(terms->stop && *terms->stop)) {
-        uint64_t wake_ns = clock_ns() + SLICE_MS * 1000000U;
+        uint64_t wake_ns = clock_ns() + UINT64_C(1000000) * SLICE_MS;
         struct timespec wake = {.tv_sec = (time_t)(wake_ns / 1000000000U),
                                 .tv_nsec = (long)(wake_ns % 1000000000U)};
         pthread_cond_timedwait(&l->done, &l->lock, &wake);
@@ -202,7 +202,11 @@ static int bind_name(const char *name, unsigned port)
 
 int tcp_listen(struct listener **listener, const char *bind_address, unsigned port)
 {
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
     socklen_t length = sizeof bound;
     int fd = bind_address && *bind_address ? bind_name(bind_address, port) : bind_any(port);
     if (fd == -EADDRINUSE)
@@ -212,14 +216,13 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
                    ? fd
                    : fail(fd, "cannot listen on port %u: %s", port, strerror(-fd));
     struct listener *l = calloc(1, sizeof *l);
-    if (!l || getsockname(fd, (struct sockaddr *)&bound, &length)) {
+    if (!l || getsockname(fd, &bound.any, &length)) {
         free(l);
         close(fd);
         return fail(-ENOMEM, "no memory for a listening port");
     }
     l->fd = fd;
-    l->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                : ((struct sockaddr_in *)&bound)->sin_port);
+    l->port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
     *listener = l;
     return 0;
 }
@@ -335,8 +338,7 @@ static bool reached_itself(int fd)
            here_length == there_length && memcmp(&here, &there, here_length) == 0;
 }
 
-static int connect_one(const struct addrinfo *to, uint64_t until_ms,
-                       const struct peer_terms *terms)
+static int connect_one(const struct addrinfo *to, uint64_t until_ms, const struct peer_terms *terms)
 {
     int error = 0;
     socklen_t length = sizeof error;

@@ -108,19 +108,15 @@ static int table_row(struct report *report, const struct result *result)
     return flushed(t);
 }
 
-static int table_end(struct report *report, int status, const char *why)
+static int table_end(struct report *report, int status)
 {
     struct report_table *t = (struct report_table *)report;
     if (!t->facts->initiator) {
         fprintf(t->out, "See client for results.\n");
         t->open = true;
     } else if (status) {
-        if (status == -EINTR)
-            fprintf(t->out, "Interrupted");
-        else
-            fprintf(t->out, "Incomplete (%s)", why);
-        fprintf(t->out, t->open ? ": the last row has what was measured until then.\n"
-                                : " before anything was measured.\n");
+        fprintf(t->out, "%s: %s.\n", status == -EINTR ? "Interrupted" : "Incomplete",
+                t->open ? "the last row may be cut short" : "nothing was measured");
         t->open = true;
     }
     if (t->open)

@@ -17,22 +17,24 @@
 enum { LISTEN_MS = 10000, STOP_MS = 2000, ARGUMENTS = 16 };
 
 struct arguments {
-    const char *list[ARGUMENTS + 1];
+    char *list[ARGUMENTS + 1]; /* as exec wants them: it does not write to them */
     int n;
     char port[8], cpu[24], service[24], timeout[24], gpu[24];
 };
 
 static void argument(struct arguments *a, const char *name, const char *value)
 {
-    a->list[a->n++] = name;
-    a->list[a->n++] = value;
+    if (a->n + 2 > ARGUMENTS)
+        return;
+    a->list[a->n++] = (char *)name;
+    a->list[a->n++] = (char *)value;
 }
 
 /* What is the server's own; the rest it hears from the client. */
 static void make_arguments(struct arguments *a, const char *program, const struct plan *plan,
                            unsigned port, int64_t cpu)
 {
-    *a = (struct arguments){.list = {program}, .n = 1};
+    *a = (struct arguments){.list = {(char *)program}, .n = 1};
     snprintf(a->port, sizeof a->port, "%u", port);
     snprintf(a->service, sizeof a->service, "%" PRIu64, plan->service);
     snprintf(a->timeout, sizeof a->timeout, "%" PRIu64, plan->timeout_s);
@@ -58,7 +60,7 @@ static void become_server(const struct arguments *a, int out, int errors, pid_t 
     signal(SIGINT, SIG_IGN);
     dup2(out, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
-    execv("/proc/self/exe", (char *const *)(uintptr_t)a->list);
+    execv("/proc/self/exe", a->list);
     _exit(127);
 }
 
@@ -100,9 +102,8 @@ static int place(const struct plan *plan, int64_t *server)
 }
 
 int local_start(struct local *local, const char *program, const struct plan *plan, bool port_given,
-                unsigned *port)
+                const volatile sig_atomic_t *stop, unsigned *port)
 {
-    extern volatile sig_atomic_t tool_stop;
     struct arguments arguments;
     int pipes[2];
     int64_t cpu;
@@ -124,7 +125,7 @@ int local_start(struct local *local, const char *program, const struct plan *pla
         local->pid = 0;
         return fail(-errno, "--local: fork: %s", strerror(errno));
     }
-    return read_port(local, &tool_stop, port);
+    return read_port(local, stop, port);
 }
 
 void local_stop(struct local *local)

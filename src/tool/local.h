@@ -8,15 +8,15 @@
 #include <sys/types.h>
 
 struct local {
-    pid_t pid;   /* 0: none */
-    int out;     /* its standard output, dropped */
-    int errors;  /* what it said on standard error */
-    int code;    /* its exit code, once it has ended */
+    pid_t pid;  /* 0: none */
+    int out;    /* its standard output, dropped */
+    int errors; /* what it said on standard error */
+    int code;   /* its exit code, once it has ended */
 };
 
-/* Starts this program again as a server and waits until it listens on *port. */
+/* Starts this program again as a server and waits until it listens on *port, or *stop is set. */
 int local_start(struct local *local, const char *program, const struct plan *plan, bool port_given,
-                unsigned *port);
+                const volatile sig_atomic_t *stop, unsigned *port);
 
 /* Sees to it that it has ended. */
 void local_stop(struct local *local);

@@ -19,7 +19,7 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_NO_PEER = 4, EXIT_SIGNAL = 128 };
 
 /* The signal that asked us to stop, or 0. */
-volatile sig_atomic_t tool_stop;
+static volatile sig_atomic_t stop_signal;
 static const char *program = "weft";
 
 /* One run of the tool: argv, and what became of it. */
@@ -45,7 +45,7 @@ static int exit_code(int status)
     case -EINVAL:
         return EXIT_WRONG;
     case -EINTR:
-        return EXIT_SIGNAL + (tool_stop ? tool_stop : SIGINT);
+        return EXIT_SIGNAL + (stop_signal ? stop_signal : SIGINT);
     case -ETIMEDOUT:
     case -ECONNREFUSED:
     case -ECONNRESET:
@@ -59,7 +59,7 @@ static int exit_code(int status)
 
 static void on_signal(int number)
 {
-    tool_stop = number;
+    stop_signal = number;
 }
 
 /* What the parent wants ignored stays ignored; a second signal kills outright. */
@@ -132,12 +132,17 @@ static int run_with(struct session *s, struct peer *peer, const char *nonce)
 static int greet(struct session *s, struct peer *peer, const char *nonce)
 {
     struct blob greeting, answer;
-    int status = blob_print(&greeting, "tool=%s\nfabric=%s\nat=%s\nnonce=%s\n", s->tool->name,
+    int status = blob_print(&greeting, ".tool=%s\n.fabric=%s\n.at=%s\n.nonce=%s\n", s->tool->name,
                             s->fabric.ops->name, s->plan.device, nonce);
     if (!status)
         status = opt_encode(&s->set, &greeting);
     if (!status)
         status = peer_swap(peer, &greeting, &answer);
+    if (status == -ETIMEDOUT)
+        status = fail(status,
+                      "the server took the connection but did not answer within %" PRIu64
+                      " s: busy with another client, or no Weft server",
+                      s->plan.timeout_s);
     if (!status && strcmp(answer.bytes, "yes=1\n") != 0)
         status = fail(-EPROTO, "the server's answer cannot be read");
     return status;
@@ -145,7 +150,7 @@ static int greet(struct session *s, struct peer *peer, const char *nonce)
 
 static int client(struct session *s, const char *address, unsigned port)
 {
-    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &tool_stop};
+    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &stop_signal};
     char nonce[33];
     struct peer *peer;
     int status = make_nonce(nonce, sizeof nonce);
@@ -173,17 +178,19 @@ static void overridden(const struct opt *row, const char *was, const char *now)
 static int agree_fabric(struct session *s, const struct blob *greeting)
 {
     char fabric[32], device[FABRIC_DEVICE_MAX];
-    int status = blob_value(greeting, "fabric", fabric, sizeof fabric);
+    int status = blob_value(greeting, ".fabric", fabric, sizeof fabric);
     if (!status)
-        status = blob_value(greeting, "at", device, sizeof device);
+        status = blob_value(greeting, ".at", device, sizeof device);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting without a fabric") : status;
     if (strcmp(fabric, s->fabric.ops->name) == 0)
         return 0;
     const struct opt *row = opt_find(&s->set, "device");
     if (opt_origin(&s->set, row) != OPT_BY_DEFAULT)
-        return fail(-ENODEV, "the client's fabric is %s, the server's is %s: give both the same "
-                             "--device", fabric, s->fabric.ops->name);
+        return fail(-ENODEV,
+                    "the client's fabric is %s, the server's is %s: give both the same "
+                    "--device",
+                    fabric, s->fabric.ops->name);
     status = fabric_choose(device, &s->fabric);
     return status ? status : opt_assign(&s->set, row, device, OPT_BY_PEER);
 }
@@ -192,9 +199,9 @@ static int agree_fabric(struct session *s, const struct blob *greeting)
 static int agree(struct session *s, const struct blob *greeting, char *nonce, size_t room)
 {
     char name[64];
-    int status = blob_value(greeting, "tool", name, sizeof name);
+    int status = blob_value(greeting, ".tool", name, sizeof name);
     if (!status)
-        status = blob_value(greeting, "nonce", nonce, room);
+        status = blob_value(greeting, ".nonce", nonce, room);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
     if (strcmp(name, s->tool->name) != 0)
@@ -208,7 +215,7 @@ static int agree(struct session *s, const struct blob *greeting, char *nonce, si
 /* One client. -EAGAIN: it was refused, and the server still waits for one it can serve. */
 static int serve_one(struct session *s, struct listener **listener)
 {
-    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &tool_stop};
+    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &stop_signal};
     struct blob greeting, answer;
     char nonce[65];
     struct peer *peer;
@@ -263,7 +270,7 @@ static int both(struct session *s)
     const struct opt *row = opt_find(&s->set, "port");
     unsigned port = 0;
     int status = local_start(&s->local, program, &s->plan, opt_origin(&s->set, row) == OPT_BY_USER,
-                             &port);
+                             &stop_signal, &port);
     if (!status)
         status = client(s, *s->plan.bind ? s->plan.bind : "127.0.0.1", port);
     int code = status;
@@ -298,7 +305,10 @@ static int prepare(struct session *s, int argc, char **argv)
     if (status || s->plan.help || s->plan.version)
         return status;
     status = plan_check(&s->plan, &s->set);
-    return status ? status : fabric_choose(s->plan.device, &s->fabric);
+    if (!status)
+        status = fabric_choose(s->plan.device, &s->fabric);
+    /* A device or service that cannot be had is said before anybody is kept waiting. */
+    return status ? status : fabric_try(&s->fabric, s->plan.service);
 }
 
 int tool_main(const struct tool *tool, int argc, char **argv)

@@ -17,12 +17,21 @@ struct settings {
     uint64_t delay_ps, jitter_ps;
 };
 
-static const struct opt rows[] = {
-    {.name = "delay", .type = OPT_TIME, .field = offsetof(struct settings, delay_ps),
-     .fallback = "0", .word = "TIME", .help = "Every operation takes this long"},
-    {.name = "jitter", .type = OPT_TIME, .field = offsetof(struct settings, jitter_ps),
-     .fallback = "0", .word = "TIME", .help = "and up to this much longer, evenly spread"},
-    {0}};
+static const struct opt rows[] = {{.name = "delay",
+                                   .type = OPT_TIME,
+                                   .field = offsetof(struct settings, delay_ps),
+                                   .flags = OPT_SETTING,
+                                   .fallback = "0",
+                                   .word = "TIME",
+                                   .help = "Every operation takes this long"},
+                                  {.name = "jitter",
+                                   .type = OPT_TIME,
+                                   .field = offsetof(struct settings, jitter_ps),
+                                   .flags = OPT_SETTING,
+                                   .fallback = "0",
+                                   .word = "TIME",
+                                   .help = "and up to this much longer, evenly spread"},
+                                  {0}};
 
 /* All state lives in the handle. The generic part comes first, so that one pointer serves both. */
 struct null {

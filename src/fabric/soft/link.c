@@ -60,7 +60,9 @@ static int send_region(int fd, const struct region *region, uint64_t key)
         char room[CMSG_SPACE(sizeof(int))];
     } control = {0};
     struct iovec bytes = {.iov_base = text};
-    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
                              .msg_controllen = sizeof control.room};
     int n = snprintf(text, sizeof text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n",
                      key, region->mapped, (uintptr_t)region->address);
@@ -81,8 +83,7 @@ static int give_all(struct soft *soft, int fd)
     int status = send_region(fd, &soft->portal_region, 0);
     for (int i = 0; i < SOFT_ENTRIES && !status; i++)
         if (soft->exposed[i])
-            status = send_region(fd, soft->exposed[i],
-                                 atomic_load(&soft->portal->entries[i].key));
+            status = send_region(fd, soft->exposed[i], atomic_load(&soft->portal->entries[i].key));
     return status;
 }
 
@@ -136,7 +137,9 @@ static int receive_region(int socket, struct blob *text, int *fd)
         char room[CMSG_SPACE(sizeof(int))];
     } control = {0};
     struct iovec bytes = {.iov_base = text->bytes, .iov_len = MESSAGE_MAX};
-    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
                              .msg_controllen = sizeof control.room};
     ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == EAGAIN)
@@ -164,7 +167,7 @@ static int map_region(struct soft_link *link, struct soft_map *map, const struct
     if (status)
         return status;
     if (link->same_process) {
-        map->address = (void *)(uintptr_t)address;
+        map->address = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
         return 0;
     }
     int have = fcntl(fd, F_GET_SEALS);
@@ -197,7 +200,9 @@ static int bind_remotes(struct soft_link *link, const struct blob *text, const s
         if (length > mapped || index >= SOFT_ENTRIES)
             status = fail(-EPROTO, "soft: a key that does not fit its memory");
         else
-            remote[i] = (struct remote){.address = map->address, .length = length, .key = key,
+            remote[i] = (struct remote){.address = map->address,
+                                        .length = length,
+                                        .key = key,
                                         .own = &portal->entries[index]};
     }
     return status;
@@ -207,7 +212,7 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
 {
     struct soft_link *link = &soft->link;
     while (link->received < n + 1) {
-        struct blob text;
+        struct blob text = {0};
         int fd = -1;
         int status = receive_region(link->dialled, &text, &fd);
         if (status)

@@ -86,8 +86,8 @@ static int find_service(uint64_t id, uint64_t *vni)
         number++;
         int kind = service_line(line, &next);
         if (kind < 0)
-            status = fail(-EINVAL, "%s line %d: not \"ID VNI\" or \"ID VNI disabled\"", path,
-                          number);
+            status =
+                fail(-EINVAL, "%s line %d: not \"ID VNI\" or \"ID VNI disabled\"", path, number);
         if (kind <= 0)
             continue;
         if (next.id != 1 && strlen(known) + 24 < sizeof known)

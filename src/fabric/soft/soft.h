@@ -15,8 +15,8 @@ enum {
     SOFT_PIDS = 511,
     SOFT_ENTRIES = 16,
     SOFT_QUEUE = 64,
-    SOFT_IDC = 224,           /* bytes that fit into a command */
-    SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
+    SOFT_IDC = 224,        /* bytes that fit into a command */
+    SOFT_PIECE = 64 << 20, /* longer copies are made in pieces, one a poll */
     SOFT_GUESTS = 4
 };
 
@@ -66,11 +66,11 @@ struct soft_map {
 /* ---- link.c: two ends exchange descriptors ---- */
 
 struct soft_link {
-    int dialled;               /* our connection to them, -1: not yet */
-    int guests[SOFT_GUESTS];   /* accepted, nonce not yet seen */
-    bool served, attached;     /* they have ours; we have theirs */
+    int dialled;             /* our connection to them, -1: not yet */
+    int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen */
+    bool served, attached;   /* they have ours; we have theirs */
     bool same_process;
-    int received;              /* messages so far */
+    int received; /* messages so far */
     struct soft_map maps[1 + SOFT_ENTRIES];
 };
 

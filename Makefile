@@ -1,0 +1,46 @@
+# Forwards to meson. `make demo` and `make check` also install what they need, when run as root on
+# Debian or Ubuntu; otherwise they print the line to run and stop.
+BUILD ?= build
+MESON_FLAGS ?=
+PREFIX ?= /usr/local
+
+all: need-build $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+demo: all
+	$(BUILD)/tools/cxi_write_lat --local -s 8:1M --latency-gap 10 -n 1000
+
+check: need-build need-check
+	@tests/check.sh
+
+soak: all need-check
+	@meson test -C $(BUILD) --suite soak --verbose
+
+bench: all need-bench
+	@ninja -C $(BUILD) bench/floor bench/peak
+	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
+
+lint: need-build need-check need-lint $(BUILD)/build.ninja
+	@tests/lint.sh $(BUILD)
+
+install: all
+	@meson install -C $(BUILD)
+
+clean:
+	@rm -rf $(BUILD) build-*
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_FLAGS)
+
+# What each target needs: TEST=PACKAGE, where TEST is a command, or a library as pkg-config knows it.
+BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
+CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
+LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
+BENCH_NEEDS = python3=python3
+
+need-build: ; @tests/need.sh $(BUILD_NEEDS)
+need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)
+need-lint: ; @tests/need.sh $(LINT_NEEDS)
+need-bench: ; @tests/need.sh $(BENCH_NEEDS)
+
+.PHONY: all demo check soak bench lint install clean need-build need-check need-lint need-bench
