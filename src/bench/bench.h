@@ -196,6 +196,10 @@ struct bench_wish {
     struct report *report;
 };
 
+/* Can this fabric do what the plan asks? In a sentence if not. */
+int bench_can(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
+              const struct fabric_facts *facts);
+
 /* One run between two ends, from opening the fabric to the last line. If *peer->stop is set the
  * run ends early with -EINTR, what was measured reported and the other end told. */
 int bench_run(const struct bench_wish *wish);

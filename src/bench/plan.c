@@ -20,6 +20,8 @@ static int roles(const struct plan *plan)
     if (plan->loop && (plan->address || plan->local))
         return fail(-EINVAL, "--loop is for a server: leave out %s",
                     plan->local ? "--local" : "the address");
+    if (plan->address && !*plan->address)
+        return fail(-EINVAL, "the server's address is empty: \"\"");
     if (plan->address && !plan->port)
         return fail(-EINVAL, "--port 0 is for a server, which then says the port it was given");
     if (plan->cpu[1] >= 0 && !plan->local)

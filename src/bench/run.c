@@ -124,13 +124,14 @@ static int place_buffer(struct run *run)
     return status ? status : populate(run);
 }
 
-static int can(const struct run *run)
+int bench_can(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
+              const struct fabric_facts *facts)
 {
-    if (!(run->facts.verbs & 1U << run->op->verb))
-        return fail(-ENOTSUP, "fabric %s cannot %s", run->fabric->name, run->op->name);
-    if (run->plan->verify && run->facts.alone)
+    if (!(facts->verbs & 1U << op->verb))
+        return fail(-ENOTSUP, "fabric %s cannot %s", fabric->name, op->name);
+    if (plan->verify && facts->alone)
         return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
-                    run->fabric->name);
+                    fabric->name);
     return 0;
 }
 
@@ -357,7 +358,7 @@ static int opened(struct run *run)
                                 .initiator = run->peer->rank == PEER_CLIENT,
                                 .buffer = &run->buffer};
     struct blob key;
-    int status = can(run);
+    int status = bench_can(run->plan, run->op, run->fabric, &run->facts);
     if (!status && facts.initiator)
         status = clock_open(&run->clock, run->plan->clock);
     if (!status && facts.initiator)
@@ -395,9 +396,10 @@ int bench_run(const struct bench_wish *wish)
                                .nonce = wish->nonce,
                                .service = wish->plan->service,
                                .verbs = 1U << wish->op->verb,
-                               .hints = wish->op->hints};
+                               .hints = wish->op->hints,
+                               .server = wish->peer->rank == PEER_SERVER};
     int awake = stay_awake();
-    int status = run.fabric->open(&run.handle, &want, &run.facts);
+    int status = fabric_open(run.fabric, &run.handle, &want, &run.facts);
     if (!status) {
         status = opened(&run);
         run.fabric->close(run.handle);

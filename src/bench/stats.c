@@ -15,9 +15,8 @@ enum { BEYOND = 10 };
 /* Present and, where allowed, locked: no page fault between samples. */
 static int keep_room(struct stats *s, uint64_t kept)
 {
-    if (kept > SIZE_MAX / sizeof *s->kept_ps)
-        return fail(-ENOMEM, "--report-all: too many samples to keep them all");
-    size_t bytes = kept * sizeof *s->kept_ps;
+    size_t most = SIZE_MAX / sizeof *s->kept_ps;
+    size_t bytes = kept < most ? kept * sizeof *s->kept_ps : SIZE_MAX;
     int status = memory_enough(bytes);
     if (status)
         return fail(status, "--report-all: %s", fail_reason());

@@ -89,13 +89,22 @@ int fabric_choose(const char *text, struct fabric_choice *choice)
     return 0;
 }
 
-int fabric_try(const struct fabric_choice *choice, uint64_t service)
+int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
+                const struct fabric_want *want, struct fabric_facts *facts)
+{
+    struct signals kept;
+    signals_keep(&kept);
+    int status = ops->open(fabric, want, facts);
+    signals_restore(&kept);
+    return status;
+}
+
+int fabric_try(const struct fabric_choice *choice, uint64_t service, struct fabric_facts *facts)
 {
     struct fabric_want want = {
         .device = choice->device, .here = "", .nonce = "", .service = service};
-    struct fabric_facts facts;
     struct fabric *handle;
-    int status = choice->ops->open(&handle, &want, &facts);
+    int status = fabric_open(choice->ops, &handle, &want, facts);
     if (!status)
         choice->ops->close(handle);
     return status;

@@ -88,6 +88,7 @@ struct fabric_want {
     const char *nonce;  /* known to both ends of this run and to nobody else */
     uint64_t service;
     unsigned verbs, hints;
+    bool server; /* the end that was asked, not the one that asks */
 };
 
 struct fabric {
@@ -146,8 +147,12 @@ struct fabric_choice {
  * the fabrics in order. -ENODEV and a sentence that lists what there is. */
 int fabric_choose(const char *text, struct fabric_choice *choice);
 
-/* Can it be opened at all, with this service? Opens and closes it. */
-int fabric_try(const struct fabric_choice *choice, uint64_t service);
+/* Opens a fabric. Vendors' libraries take signals over when they do: every handler is put back. */
+int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
+                const struct fabric_want *want, struct fabric_facts *facts);
+
+/* Can it be opened at all, with this service, and what could it do? Opens and closes it. */
+int fabric_try(const struct fabric_choice *choice, uint64_t service, struct fabric_facts *facts);
 
 /* A built-in fabric, or weft-NAME.so from WEFT_MODULE_PATH, from beside the tools, or from the
  * installed module folder. NULL, and a sentence, if there is none. */
@@ -161,8 +166,15 @@ const char *fabric_verb_name(enum verb verb);
 /* What a module may call: it has no other way back. */
 struct fabric_host {
     unsigned abi;
-    int (*fail)(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
     const struct fabric_ops *(*find)(const char *name);
+    int (*fail)(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+    void (*warn)(const char *format, ...) __attribute__((format(printf, 1, 2)));
+    int (*blob_print)(struct blob *blob, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+    int (*blob_add)(struct blob *blob, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+    int (*blob_value)(const struct blob *blob, const char *key, char *value, size_t room);
+    int (*blob_number)(const struct blob *blob, const char *key, uint64_t *number);
 };
 
 /* The one symbol of a module, "weft_fabric". */

@@ -67,21 +67,38 @@ bool module_exists(const char *name)
     return find_path(path, sizeof path, name);
 }
 
-static const struct fabric_host host = {.abi = FABRIC_ABI, .fail = fail, .find = fabric_find};
+static const struct fabric_host host = {.abi = FABRIC_ABI,
+                                        .find = fabric_find,
+                                        .fail = fail,
+                                        .warn = warn,
+                                        .blob_print = blob_print,
+                                        .blob_add = blob_add,
+                                        .blob_value = blob_value,
+                                        .blob_number = blob_number};
+
+void signals_keep(struct signals *kept)
+{
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, NULL, &kept->actions[i]);
+}
+
+void signals_restore(const struct signals *kept)
+{
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &kept->actions[i], NULL);
+}
 
 const struct fabric_ops *module_load(const char *name)
 {
     char path[PATH_MAX];
-    struct sigaction kept[NSIG];
+    struct signals kept;
     if (!find_path(path, sizeof path, name)) {
         fail(-ENODEV, "no fabric \"%s\": neither built in nor found as weft-%s.so", name, name);
         return NULL;
     }
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, NULL, &kept[i]);
+    signals_keep(&kept);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, &kept[i], NULL);
+    signals_restore(&kept);
     if (!library) {
         fail(-ENODEV, "fabric %s: %s", name, dlerror());
         return NULL;

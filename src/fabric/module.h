@@ -5,6 +5,15 @@
 
 #include "fabric/fabric.h"
 
+#include <signal.h>
+
+/* What every signal does, to be put back after a vendor's library had its way. */
+struct signals {
+    struct sigaction actions[NSIG];
+};
+void signals_keep(struct signals *kept);
+void signals_restore(const struct signals *kept);
+
 /* Is there a weft-NAME.so? Loads nothing. */
 bool module_exists(const char *name);
 

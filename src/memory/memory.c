@@ -80,11 +80,12 @@ int memory_enough(uint64_t bytes)
 {
     char need[32], have[32], missing[32];
     uint64_t available = memory_available();
-    if (available >= bytes && available - bytes >= reserve_bytes)
+    uint64_t wanted = bytes < UINT64_MAX - reserve_bytes ? bytes + reserve_bytes : UINT64_MAX;
+    if (wanted <= available)
         return 0;
     unit_bytes_text(bytes, need, sizeof need);
     unit_bytes_text(available, have, sizeof have);
-    unit_bytes_text(bytes + reserve_bytes - available, missing, sizeof missing);
+    unit_bytes_text(wanted - available, missing, sizeof missing);
     return fail(-ENOMEM, "not enough memory: %s needed, %s available, %s missing", need, have,
                 missing);
 }

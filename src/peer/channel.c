@@ -181,14 +181,18 @@ int channel_ready(struct channel *c, char wanted)
 static int channel_alive(struct peer *peer)
 {
     struct channel *c = of(peer);
+    /* When both ends are interrupted, each is to say so, not to blame the other. */
+    int status = interrupted(c);
+    if (status)
+        return status;
     /* A beat is what we look for, and it is dropped by looking. */
-    int status = channel_ready(c, FRAME_BEAT);
+    status = channel_ready(c, FRAME_BEAT);
     while (status == 1) {
         struct blob beat;
         channel_take(c, &beat);
         status = channel_ready(c, FRAME_BEAT);
     }
-    if (status || (status = interrupted(c)))
+    if (status)
         return status;
     uint64_t now_ms = clock_ms();
     if (now_ms - c->heard_ms > peer->timeout_ms)
@@ -219,7 +223,9 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
 {
     struct channel *c = of(peer);
     for (;;) {
-        int status = channel_ready(c, FRAME_DATA);
+        int status = interrupted(c);
+        if (!status)
+            status = channel_ready(c, FRAME_DATA);
         if (status == 1) {
             channel_take(c, blob);
             return 0;

@@ -62,13 +62,14 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
-/* What the parent wants ignored stays ignored; a second signal kills outright. */
+/* What the parent wants ignored stays ignored. A second signal changes nothing: timeout(1) sends
+ * two, and every wait ends by itself. */
 static void catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM};
     for (size_t i = 0; i < LENGTH(signals); i++) {
         struct sigaction was;
-        struct sigaction mine = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+        struct sigaction mine = {.sa_handler = on_signal};
         if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
             sigaction(signals[i], &mine, NULL);
     }
@@ -307,8 +308,11 @@ static int prepare(struct session *s, int argc, char **argv)
     status = plan_check(&s->plan, &s->set);
     if (!status)
         status = fabric_choose(s->plan.device, &s->fabric);
-    /* A device or service that cannot be had is said before anybody is kept waiting. */
-    return status ? status : fabric_try(&s->fabric, s->plan.service);
+    /* What cannot be had here is said before anybody is kept waiting. */
+    struct fabric_facts facts;
+    if (!status)
+        status = fabric_try(&s->fabric, s->plan.service, &facts);
+    return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
 int tool_main(const struct tool *tool, int argc, char **argv)

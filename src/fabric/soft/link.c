@@ -38,8 +38,14 @@ void soft_link_close(struct soft_link *link)
     soft_link_open(link);
 }
 
-/* Only the same user, or root, may come near our memory or hand us his. */
-static bool trusted(int fd, bool *same_process)
+/* To a server only its own user, or root, may connect. Both ends judge alike. */
+static bool may_connect(bool server, uid_t mine, uid_t theirs)
+{
+    uid_t client_user = server ? theirs : mine;
+    return mine == theirs || client_user == 0;
+}
+
+static bool trusted(const struct soft *soft, int fd, bool *same_process)
 {
     struct ucred who;
     socklen_t length = sizeof who;
@@ -47,7 +53,7 @@ static bool trusted(int fd, bool *same_process)
         return false;
     if (same_process)
         *same_process = who.pid == getpid();
-    return who.uid == geteuid() || who.uid == 0;
+    return may_connect(soft->server, geteuid(), who.uid);
 }
 
 /* ---- giving ours ---- */
@@ -97,7 +103,7 @@ static void welcome(struct soft *soft)
     int fd = accept4(soft->nic.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
-    if (trusted(fd, NULL))
+    if (trusted(soft, fd, NULL))
         soft->link.guests[slot] = fd;
     else
         close(fd);
@@ -249,19 +255,21 @@ int soft_link_address(const struct soft *soft, struct blob *mine)
 {
     char host[64] = "";
     host_id(host, sizeof host);
-    return blob_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\n", soft->nic.address,
-                      soft->nic.pid, soft->nic.vni, host);
+    return blob_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\nuser=%u\n",
+                      soft->nic.address, soft->nic.pid, soft->nic.vni, host, (unsigned)geteuid());
 }
 
 static int dial(struct soft *soft, const struct blob *theirs)
 {
-    uint64_t nic, pid, vni;
+    uint64_t nic = 0, pid = 0, vni = 0, user = 0;
     char mine[64] = "", host[64] = "";
     int status = blob_number(theirs, "nic", &nic);
     if (!status)
         status = blob_number(theirs, "pid", &pid);
     if (!status)
         status = blob_number(theirs, "vni", &vni);
+    if (!status)
+        status = blob_number(theirs, "user", &user);
     if (status)
         return status;
     if (vni != soft->nic.vni)
@@ -272,6 +280,11 @@ static int dial(struct soft *soft, const struct blob *theirs)
     host_id(mine, sizeof mine);
     if (blob_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
         return fail(-EHOSTUNREACH, "the other end is on another machine: soft works within one");
+    if (!may_connect(soft->server, geteuid(), (uid_t)user))
+        return fail(-EACCES,
+                    "the other end belongs to user %u, this one to user %u: only a server's own "
+                    "user, or root, may connect to it",
+                    (unsigned)user, (unsigned)geteuid());
     int fd = soft_nic_dial((unsigned)nic, vni, (unsigned)pid);
     if (fd == -EAGAIN)
         return 0;
@@ -280,9 +293,10 @@ static int dial(struct soft *soft, const struct blob *theirs)
                     "soft: NIC 0x%x PID %u cannot be reached (%s): is the other end in another "
                     "network namespace or container?",
                     (unsigned)nic, (unsigned)pid, strerror(-fd));
-    if (!trusted(fd, &soft->link.same_process)) {
+    if (!trusted(soft, fd, &soft->link.same_process)) {
         close(fd);
-        return fail(-EACCES, "soft: the other end belongs to another user");
+        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to whom it says", (unsigned)nic,
+                    (unsigned)pid);
     }
     soft->link.dialled = fd;
     if (send(fd, soft->nonce, strlen(soft->nonce), MSG_NOSIGNAL) < 0)

@@ -66,6 +66,7 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
         return fail(-ENOMEM, "soft: no memory for a NIC");
     soft->fabric.ops = &fabric_soft;
     soft->nic.listener = -1;
+    soft->server = want->server;
     soft_link_open(&soft->link);
     snprintf(soft->nonce, sizeof soft->nonce, "%s", want->nonce);
     int status = soft_nic_open(&soft->nic, want->device, want->service);

@@ -81,6 +81,7 @@ struct soft {
     struct region portal_region;
     struct region *exposed[SOFT_ENTRIES];
     struct soft_link link;
+    bool server;
     char nonce[65];
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
