@@ -220,6 +220,7 @@ struct run {
     struct stats *stats;
     size_t size;
     bool share_cpu; /* both ends on one CPU: yield while waiting */
+    bool left;      /* the other end was told why we go */
 };
 
 /* Posts run->xfer by this verb and waits for its completion; for op.once. */

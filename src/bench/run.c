@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum {
     LONG_BYTES = 1 << 20,         /* from here on a poll may take long: look every time */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     POPULATE_BYTES = 64 << 20,
+    MOMENT_MS = 200,
     PROBES = 51,
     PROBE_MAX_BYTES = 1 << 20
 };
@@ -347,6 +349,34 @@ static int connected(struct run *run, struct bench_facts *facts)
     return told;
 }
 
+/* To whoever meets it first, the other end's death looks like a fault of the fabric: wait a moment
+ * for the control connection to tell. */
+static int real_reason(struct peer *peer, int status)
+{
+    char kept[1024];
+    uint64_t since_ms = clock_ms();
+    int gone = 0;
+    snprintf(kept, sizeof kept, "%s", fail_reason());
+    while (!gone && clock_ms() - since_ms < MOMENT_MS) {
+        gone = peer_alive(peer);
+        if (!gone)
+            poll(NULL, 0, 5);
+    }
+    return gone == -ECONNRESET || gone == -ETIMEDOUT ? gone : fail(status, "%s", kept);
+}
+
+/* On failure the other end is told, once. */
+static int leave(struct run *run, int status)
+{
+    if (!status || run->left)
+        return status;
+    if (status != -EINTR && status != -ECONNRESET && status != -ETIMEDOUT)
+        status = real_reason(run->peer, status);
+    peer_end(run->peer, status, fail_reason());
+    run->left = true;
+    return status;
+}
+
 static int opened(struct run *run)
 {
     const struct bench_wish *wish = run->wish;
@@ -375,6 +405,8 @@ static int opened(struct run *run)
     status = connect_ends(run, &key);
     if (!status)
         status = connected(run, &facts);
+    /* The other end hears why before its operations begin to fail. */
+    status = leave(run, status);
     run->fabric->withdraw(run->handle, &run->buffer);
 free_memory:
     if (run->buffer.address && !run->facts.own_memory)
@@ -406,7 +438,5 @@ int bench_run(const struct bench_wish *wish)
     }
     if (awake >= 0)
         close(awake);
-    if (status)
-        peer_end(wish->peer, status, fail_reason());
-    return status;
+    return leave(&run, status);
 }

@@ -67,13 +67,13 @@ int blob_number(const struct blob *blob, const char *key, uint64_t *number)
     char text[32] = "";
     int status = blob_value(blob, key, text, sizeof text);
     if (status)
-        return status == -ENOENT ? fail(-EINVAL, "%s is missing in a message", key) : status;
+        return status == -ENOENT ? fail(-EPROTO, "%s is missing in a message", key) : status;
     if (strncmp(text, "0x", 2) == 0 && text[2] && strspn(text + 2, "0123456789abcdef") <= 16 &&
         text[2 + strspn(text + 2, "0123456789abcdef")] == '\0') {
         *number = strtoull(text + 2, NULL, 16);
         return 0;
     }
     if (unit_number(text, number))
-        return fail(-EINVAL, "%s in a message is no number: %s", key, text);
+        return fail(-EPROTO, "%s in a message is no number: %s", key, text);
     return 0;
 }

@@ -458,7 +458,9 @@ static int all_known(const struct opt_set *set, const struct blob *text)
 int opt_decode(struct opt_set *set, const struct blob *text,
                void (*overridden)(const struct opt *row, const char *was, const char *now))
 {
-    int known = all_known(set, text);
+    int known = memchr(text->bytes, '\0', text->length)
+                    ? fail(-EINVAL, "options with a NUL in them")
+                    : all_known(set, text);
     if (known)
         return known;
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
@@ -468,12 +470,14 @@ int opt_decode(struct opt_set *set, const struct blob *text,
             continue;
         opt_format(row, set->base, was, sizeof was);
         int status = blob_value(text, row->name, now, sizeof now);
+        if (status == -ENOENT && row->fallback)
+            return fail(-EINVAL, "option --%s is missing: another version?", row->name);
         if (status == -ENOENT) {
             /* What the client left open is open here too. */
             to_nothing(row, (char *)set->base + row->field);
             set->origin[row - set->rows] = OPT_BY_PEER;
-        } else if (status || (status = opt_assign(set, row, now, OPT_BY_PEER))) {
-            return status;
+        } else if (status || opt_assign(set, row, now, OPT_BY_PEER)) {
+            return -EINVAL;
         }
         opt_format(row, set->base, now, sizeof now);
         if (mine && overridden && strcmp(was, now) != 0)

@@ -52,6 +52,9 @@ static int send_all(struct channel *c, const void *bytes, size_t length)
             return lost(c);
         if (clock_ms() - since_ms > c->peer.timeout_ms)
             return silent(c);
+        int status = interrupted(c);
+        if (status)
+            return status;
         struct pollfd room = {.fd = c->fd, .events = POLLOUT};
         poll(&room, 1, 50);
     }
@@ -246,8 +249,9 @@ static void channel_end(struct peer *peer, int status, const char *why)
 {
     struct channel *c = of(peer);
     struct blob blob = {0};
-    if (c->ended || c->closed)
+    if (c->left || c->ended || c->closed)
         return;
+    c->left = true;
     /* Whatever happens here must not replace the sentence that made us leave. */
     char kept[1024];
     snprintf(kept, sizeof kept, "%s", fail_reason());

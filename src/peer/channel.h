@@ -6,18 +6,22 @@
 
 #include "peer/peer.h"
 
-enum { FRAME_HEAD = 16 };
+enum {
+    FRAME_HEAD = 16,
+    BEATS_BEHIND = 4096 /* a message that waits to be heard hides no sign of life behind it */
+};
 enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E' };
 
 struct channel {
     struct peer peer;
     int fd;
     bool greets; /* our next message is the greeting */
+    bool left;   /* our last words are said */
     bool closed; /* the other end closed */
     int ended;   /* status the other end left with, 0: it has not */
     uint64_t heard_ms, told_ms;
     size_t have; /* bytes in in[] */
-    char in[FRAME_HEAD + BLOB_MAX];
+    char in[FRAME_HEAD + BLOB_MAX + BEATS_BEHIND];
 };
 
 /* Takes the descriptor over. */

@@ -37,8 +37,8 @@ static void name_of(const struct sockaddr *address, socklen_t length, char *name
                 NI_NUMERICHOST | NI_NUMERICSERV);
     if (with_port)
         snprintf(name, room, "%s port %s", host, port);
-    else
-        snprintf(name, room, "%s", host);
+    else /* IPv4 through a socket for both families is still IPv4 */
+        snprintf(name, room, "%s", strncmp(host, "::ffff:", 7) == 0 ? host + 7 : host);
 }
 
 /* ---- names ---- */
@@ -241,19 +241,37 @@ static void note_here(struct channel *c)
         name_of((struct sockaddr *)&here, length, c->peer.here, sizeof c->peer.here, false);
 }
 
+static void drop(struct listener *l, int slot, const char *why)
+{
+    warn("ignored a connection from %s: %s", l->names[slot], why);
+    channel_close(l->pending[slot]);
+    l->pending[slot] = NULL;
+}
+
+/* However many connect and say nothing, there is room for one who does: the eldest goes. */
+static int free_slot(struct listener *l)
+{
+    int eldest = 0;
+    for (int i = 0; i < PENDING; i++) {
+        if (!l->pending[i])
+            return i;
+        if (l->pending[i]->told_ms < l->pending[eldest]->told_ms)
+            eldest = i;
+    }
+    drop(l, eldest, "it did not greet, and others wait");
+    return eldest;
+}
+
 static void greet_next(struct listener *l, const struct peer_terms *terms)
 {
     struct sockaddr_storage from;
     socklen_t length = sizeof from;
-    int slot = 0, on = 1;
-    while (slot < PENDING && l->pending[slot])
-        slot++;
-    if (slot == PENDING)
-        return;
+    int on = 1;
     int fd = accept4(l->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC);
     if (fd < 0)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    int slot = free_slot(l);
     if (!channel_open(&l->pending[slot], fd, PEER_SERVER, terms))
         name_of((struct sockaddr *)&from, length, l->names[slot], sizeof l->names[slot], true);
 }
@@ -271,11 +289,9 @@ static int look_at(struct listener *l, int slot)
         fail(-ETIMEDOUT, "it did not greet within %d s", GREETING_MS / 1000);
     else if (status == -ECONNRESET)
         fail(status, "it closed the connection before greeting");
-    warn("ignored a connection from %s: %s", l->names[slot], fail_reason());
     if (status == -EPROTO)
         peer_end(&c->peer, status, fail_reason());
-    channel_close(c);
-    l->pending[slot] = NULL;
+    drop(l, slot, fail_reason());
     return 0;
 }
 
@@ -283,15 +299,10 @@ static void wait_for_any(const struct listener *l)
 {
     struct pollfd fds[1 + PENDING];
     nfds_t n = 0;
-    int free_slots = 0;
-    for (int i = 0; i < PENDING; i++) {
+    for (int i = 0; i < PENDING; i++)
         if (l->pending[i])
             fds[n++] = (struct pollfd){.fd = l->pending[i]->fd, .events = POLLIN};
-        else
-            free_slots++;
-    }
-    if (free_slots)
-        fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
     poll(fds, n, SLICE_MS);
 }
 
@@ -402,7 +413,7 @@ int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wa
     int fd = connect_any(found, until_ms, terms);
     while (fd < 0 && fd != -EINTR && clock_ms() < until_ms) {
         poll(NULL, 0, RETRY_MS);
-        fd = connect_any(found, until_ms, terms);
+        fd = stopped(terms) ? -EINTR : connect_any(found, until_ms, terms);
     }
     freeaddrinfo(found);
     if (fd == -EINTR)

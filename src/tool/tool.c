@@ -4,6 +4,7 @@
 #include "tool/local.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
@@ -193,6 +194,11 @@ static int agree_fabric(struct session *s, const struct blob *greeting)
                     "--device",
                     fabric, s->fabric.ops->name);
     status = fabric_choose(device, &s->fabric);
+    struct fabric_facts facts;
+    if (!status && strcmp(fabric, s->fabric.ops->name) != 0)
+        status = fail(-EPROTO, "fabric \"%s\" does not have %s", fabric, device);
+    if (!status)
+        status = fabric_try(&s->fabric, s->plan.service, &facts);
     return status ? status : opt_assign(&s->set, row, device, OPT_BY_PEER);
 }
 
@@ -253,7 +259,10 @@ static int server(struct session *s)
         return status;
     do {
         printf("Listening on port %u for client to connect...\n", tcp_port(listener));
-        fflush(stdout);
+        if (fflush(stdout) || ferror(stdout)) {
+            status = fail(-EIO, "writing to standard output: %s", strerror(errno));
+            break;
+        }
         do {
             *s = own;
             s->set.base = &s->plan;
@@ -315,6 +324,17 @@ static int prepare(struct session *s, int argc, char **argv)
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
+/* Were one of the three closed, the next socket would take its place, and our output its way. */
+static void keep_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int tool_main(const struct tool *tool, int argc, char **argv)
 {
     static struct session session;
@@ -325,11 +345,14 @@ int tool_main(const struct tool *tool, int argc, char **argv)
     if (argc > 0)
         program = basename(argv[0]);
     warn_to(say);
+    keep_standard();
     int status = prepare(s, argc, argv);
     if (!status && s->plan.help) {
         status = print_help(s);
     } else if (!status && s->plan.version) {
         printf("%s (Weft) %s\n", program, WEFT_VERSION);
+        if (fflush(stdout))
+            status = fail(-EIO, "writing the version: %s", strerror(errno));
     } else if (!status) {
         catch_signals();
         if (s->plan.cpu[0] >= 0 && !s->plan.local)

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# All tests, three times over: as built for use, with AddressSanitizer and UBSan, and the threaded ones
+# with ThreadSanitizer. Each has its own build folder. Ends with one line that counts every test.
+cd "$(dirname "$0")/.." || exit 1
+
+ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:allocator_may_return_null=1
+UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+TSAN_OPTIONS=halt_on_error=1
+export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+broken=0
+rm -f build*/meson-logs/testlog.junit.xml
+
+# build FOLDER NAME [setup words...] -- [test words...]
+run() {
+    folder=$1 title=$2
+    shift 2
+    setup=
+    while [ "$1" != -- ]; do setup="$setup $1"; shift; done
+    shift
+    echo "== $title"
+    # shellcheck disable=SC2086
+    { [ -f "$folder/build.ninja" ] || meson setup "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1 ||
+        { cat "$folder.log"; broken=1; return; }; } && rm -f "$folder.log"
+    meson configure "$folder" -Dwerror=true >/dev/null 2>&1
+    ninja -C "$folder" >"$folder.log" 2>&1 || { tail -n 40 "$folder.log"; broken=1; rm -f "$folder.log"; return; }
+    rm -f "$folder.log"
+    meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || broken=1
+}
+
+run build "as built for use" -- --no-suite soak
+run build-asan "with AddressSanitizer and UndefinedBehaviorSanitizer" \
+    -Db_sanitize=address,undefined -Db_lundef=false -- --no-suite soak
+run build-tsan "the threaded tests with ThreadSanitizer" \
+    -Db_sanitize=thread -Db_lundef=false -- --suite threaded
+
+python3 tests/count.py "$broken" build build-asan build-tsan

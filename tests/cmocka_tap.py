@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# cmocka_tap.py PROGRAM [ARGUMENT...]: runs a cmocka program and mends its TAP: cmocka says of a test
+# that was skipped "not ok N # SKIP name", which meson takes for a failure.
+import re
+import subprocess
+import sys
+
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True, errors="replace")
+reason = ""
+for line in run.stdout:
+    skipped = re.match(r"not ok (\d+) # SKIP (.*)", line)
+    if skipped:
+        line = "ok %s - %s # SKIP %s\n" % (skipped.group(1), skipped.group(2), reason)
+    reason = line[2:].strip() if line.startswith("# ") else ""
+    sys.stdout.write(line)
+sys.exit(1 if run.wait() else 0)
