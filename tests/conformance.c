@@ -451,7 +451,7 @@ static void write_and_compare(struct pair *pair, size_t at, size_t length, unsig
     struct xfer xfer = write_of(end, at, length);
     char expected[MARGIN];
     xfer.how = honoured(end, combination, length);
-    xfer.id = combination * 1000003U + length;
+    xfer.id = combination * UINT64_C(1000003) + length;
     for (size_t i = 0; i < length; i++)
         end->region.address[at + i] = (char)(i * 31 + length + combination);
     ask(pair, "fill", at - MARGIN, length + (size_t)2 * MARGIN, 0x5a);

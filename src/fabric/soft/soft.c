@@ -164,12 +164,21 @@ static inline void full_fence(void)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
+/* A word needs no call. */
+static inline void copy(char *to, const char *from, size_t length)
+{
+    if (length == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else
+        memcpy(to, from, length);
+}
+
 /* Ordered commands wait for everything before them to be visible. */
 static inline void deliver(const struct xfer *x, char *to, const char *from, size_t length)
 {
     if (!(x->how & HINT(RESTRICTED)))
         full_fence();
-    memcpy(to, from, length);
+    copy(to, from, length);
     full_fence();
 }
 
@@ -197,8 +206,10 @@ static int soft_write(struct fabric *fabric, const struct xfer *x)
         return enqueue(soft, VERB_WRITE, x);
     const char *from = x->local->address + x->at;
     char idc[SOFT_IDC];
-    if (x->how & HINT(INLINE))
-        from = memcpy(idc, from, x->length);
+    if (x->how & HINT(INLINE)) {
+        copy(idc, from, x->length);
+        from = idc;
+    }
     deliver(x, x->remote->address + x->remote_at, from, x->length);
     return DONE;
 }
