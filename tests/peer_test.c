@@ -1214,6 +1214,71 @@ static void silent_strangers_do_not_keep_a_real_client_out(void **state)
     tcp_close(a.listener);
 }
 
+static void the_eldest_stranger_makes_room(void **state)
+{
+    struct accepting a = {.listener = listen_at("127.0.0.1")};
+    int fds[16];
+    char byte;
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+    for (size_t i = 0; i < LENGTH(fds); i++) {
+        fds[i] = stranger(tcp_port(a.listener));
+        rest_ms(5);
+    }
+    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(a.listener), "real");
+    pthread_join(thread, NULL);
+    assert_int_equal(a.status, 0);
+    assert_string_equal(a.greeting.bytes, "real");
+    assert_true(recv(fds[0], &byte, 1, MSG_DONTWAIT) == 0);
+    for (size_t i = 1; i < LENGTH(fds); i++)
+        assert_true(recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+    for (size_t i = 0; i < LENGTH(fds); i++)
+        close(fds[i]);
+    peer_close(client);
+    peer_close(a.peer);
+    tcp_close(a.listener);
+}
+
+/* One that connects before all other tests and says nothing while they run: its five seconds cost
+ * nobody any time. */
+static struct {
+    struct listener *listener;
+    int fd;
+    uint64_t since_ms;
+} silent;
+
+static int invite_a_silent_stranger(void **state)
+{
+    struct peer *peer;
+    struct blob blob;
+    (void)state;
+    silent.listener = listen_at("127.0.0.1");
+    silent.fd = stranger(tcp_port(silent.listener));
+    silent.since_ms = clock_ms();
+    stop_after_ms(60);
+    int status = tcp_accept(silent.listener, &patient, &peer, &blob);
+    stop = 0;
+    return status == -EINTR ? 0 : -1;
+}
+
+static void a_stranger_that_says_nothing_is_dropped_after_the_greeting_limit(void **state)
+{
+    char byte;
+    (void)state;
+    while (clock_ms() - silent.since_ms < 5200)
+        rest_ms(50);
+    assert_true(recv(silent.fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(silent.listener), "real");
+    struct peer *server = accept_greeting(silent.listener, "real");
+    assert_contains(warnings, "it did not greet within 5 s");
+    assert_true(recv(silent.fd, &byte, 1, MSG_DONTWAIT) == 0);
+    close(silent.fd);
+    peer_close(client);
+    peer_close(server);
+    tcp_close(silent.listener);
+}
+
 #define TCP_TEST(name) cmocka_unit_test_setup_teardown(name, begin_tcp, end_tcp)
 
 int main(void)
@@ -1259,6 +1324,8 @@ int main(void)
         TCP_TEST(a_stranger_that_waits_is_told_why_it_is_refused),
         TCP_TEST(a_slow_client_keeps_nobody_waiting_and_gets_its_turn),
         TCP_TEST(silent_strangers_do_not_keep_a_real_client_out),
+        TCP_TEST(the_eldest_stranger_makes_room),
+        TCP_TEST(a_stranger_that_says_nothing_is_dropped_after_the_greeting_limit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, invite_a_silent_stranger, NULL);
 }
