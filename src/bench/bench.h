@@ -17,7 +17,9 @@ struct plan {
     int gpu_type;
     uint64_t iters, duration_s, warmup, gap_us;
     struct opt_range size;
-    bool unrestricted, no_idc, no_ll, report_all;
+    bool unrestricted, no_idc, no_ll, report_all, rendezvous;
+    int amo_op, amo_compare, amo_type; /* choices: 1 + enum */
+    bool fetching, matching;
     int huge; /* 0, or the choice of --use-hp */
     int clock;
     bool ignore_mismatch, local, loop, verify, help, version;
@@ -33,9 +35,6 @@ extern const char *const plan_huge[];
 /* The rules that no single option knows, in sentences. Settles what one option does to another and
  * warns of it; after this the plan does not change. */
 int plan_check(struct plan *plan, const struct opt_set *set);
-
-/* How many bytes each end's buffer has. */
-size_t plan_buffer(const struct plan *plan);
 
 /* ---- stats: all samples count, in constant memory ---- */
 
@@ -128,14 +127,20 @@ struct op {
     int (*prepare)(struct run *run, size_t size);
     /* Initiator, timed: one operation to its completion. */
     int (*once)(struct run *run);
-    /* Initiator, outside the timing, only with --verify: before and after iteration number. */
-    int (*mark)(struct run *run, uint64_t number);
-    int (*check)(struct run *run, uint64_t number);
+    /* Initiator, outside the timing, around iteration number; after only with --verify, and before
+     * too unless steps is set. */
+    int (*before)(struct run *run, uint64_t number);
+    int (*after)(struct run *run, uint64_t number);
+    bool steps; /* every iteration needs its before */
+    /* Both ends, once they are connected: receives to be posted and the like; may be NULL. */
+    int (*start)(struct run *run);
+    /* How many bytes each end's buffer needs; NULL: the largest size. */
+    size_t (*buffer)(const struct plan *plan);
     /* Target: everything of one size, until the initiator says it is done. */
     int (*serve)(struct run *run, size_t size);
 };
 
-extern const struct op op_write;
+extern const struct op op_write, op_read, op_send, op_atomic;
 
 struct method {
     const char *name;
@@ -221,10 +226,38 @@ struct run {
     size_t size;
     bool share_cpu; /* both ends on one CPU: yield while waiting */
     bool left;      /* the other end was told why we go */
+    unsigned seen;  /* verbs that completed while another was waited for, bits */
+    unsigned idle;  /* empty polls in a row, at the target */
+    bool echoes;    /* op_send: an echo has used a receive up */
+    unsigned char amo_value[AMO_MAX_BYTES]; /* op_atomic: what the target should have */
 };
 
-/* Posts run->xfer by this verb and waits for its completion; for op.once. */
-int run_do(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer));
+/* Posts an operation, making room if there is none: DONE, LATER or -errno. */
+int run_post(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
+             const struct xfer *xfer);
+
+/* The same, and waits for its completion; for op.once. */
+int run_do(struct run *run, enum verb verb,
+           int (*function)(struct fabric *fabric, const struct xfer *xfer),
+           const struct xfer *xfer);
+
+/* Polls until this verb has completed. What else completes meanwhile is kept in run->seen. */
+int run_wait(struct run *run, enum verb verb);
+
+/* Between two looks for something that is not there yet: yields where it must, and now and then
+ * looks at the other end and at the time. */
+struct patience {
+    unsigned polls;
+    uint64_t since_ms;
+};
+int run_patience(struct run *run, struct patience *patience);
+
+/* Target: a poll that makes progress and finds nothing; yields if the ends share a CPU. */
+void run_idle(struct run *run);
+
+/* Target, one-sided: answers the initiator's questions until he is done. */
+int run_serve(struct run *run,
+              int (*answer)(struct run *run, const struct blob *ask, struct blob *answer));
 
 /* What was timed, as a sample: picoseconds, the clock's cost subtracted once, legs divided. */
 static inline uint64_t run_sample(const struct run *run, uint64_t ticks)
@@ -239,7 +272,14 @@ unsigned run_hints(const struct plan *plan, const struct op *op, const struct fa
                    size_t size);
 
 /* Data that says where it belongs: filled for iteration number, and found again. */
-int pattern_fill(struct run *run, uint64_t number, size_t size);
-int pattern_check(struct run *run, uint64_t number, size_t size);
+int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size);
+int pattern_check(struct run *run, uint64_t number, size_t at, size_t size);
+
+/* A plain model of the atomics, to check a fabric's by: target becomes what it should be. */
+void model_apply(enum amo_op op, enum amo_type type, enum amo_compare compare, void *target,
+                 const void *operand, const void *compare_with);
+
+/* A small whole number as a value of a type. */
+void model_number(enum amo_type type, unsigned number, void *value);
 
 #endif

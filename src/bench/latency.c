@@ -60,22 +60,22 @@ static inline int timed(struct run *run, uint64_t *begin, uint64_t *end)
     return status;
 }
 
-/* One iteration with all that --verify adds around it. */
-static int verified(struct run *run, uint64_t number, uint64_t *begin, uint64_t *end)
+/* One iteration with what the op, or --verify, needs around it. */
+static int surrounded(struct run *run, uint64_t number, uint64_t *begin, uint64_t *end)
 {
-    int status = run->op->mark(run, number);
+    int status = run->op->before(run, number);
     if (!status)
         status = timed(run, begin, end);
-    return status ? status : run->op->check(run, number);
+    return status || !run->plan->verify ? status : run->op->after(run, number);
 }
 
 /* Iterations number, number + 1, ... up to count, or until the duration has passed. */
 static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t count, bool keep)
 {
-    bool verify = run->plan->verify;
+    bool more = run->plan->verify || run->op->steps;
     uint64_t begin = 0, end = 0, first = clock_read(&run->clock);
     for (uint64_t i = 0; i < count; i++) {
-        int status = verify ? verified(run, number + i, &begin, &end) : timed(run, &begin, &end);
+        int status = more ? surrounded(run, number + i, &begin, &end) : timed(run, &begin, &end);
         if (status)
             return status;
         if (keep) {

@@ -18,16 +18,16 @@ static int write_prepare(struct run *run, size_t size)
 
 static int write_once(struct run *run)
 {
-    return run_do(run, run->fabric->write);
+    return run_do(run, VERB_WRITE, run->fabric->write, &run->xfer);
 }
 
-static int write_mark(struct run *run, uint64_t number)
+static int write_before(struct run *run, uint64_t number)
 {
-    return pattern_fill(run, number, run->size);
+    return pattern_fill(run, number, 0, run->size);
 }
 
 /* The server looks into its own memory: what it sees is what was written. */
-static int write_check(struct run *run, uint64_t number)
+static int write_after(struct run *run, uint64_t number)
 {
     struct blob ask, answer;
     int status = blob_print(&ask, "check=%" PRIu64 "\n", number);
@@ -38,30 +38,19 @@ static int write_check(struct run *run, uint64_t number)
     return status;
 }
 
-static int progress(void *arg)
+static int answer_check(struct run *run, const struct blob *ask, struct blob *answer)
 {
-    struct run *run = arg;
-    struct completion completion;
-    int got = run->fabric->poll(run->handle, &completion, 1);
-    return got < 0 ? got : 0;
+    uint64_t number;
+    int status = blob_number(ask, "check", &number);
+    if (!status)
+        status = pattern_check(run, number, 0, run->size);
+    return status ? status : blob_print(answer, "good=1\n");
 }
 
 static int write_serve(struct run *run, size_t size)
 {
-    bool polls = run->facts.target_polls & VERB(WRITE);
-    for (;;) {
-        struct blob ask, answer;
-        uint64_t number;
-        int status = peer_hear(run->peer, &ask, polls ? progress : NULL, run);
-        if (status)
-            return status;
-        if (strcmp(ask.bytes, "done=1\n") == 0)
-            return 0;
-        if ((status = blob_number(&ask, "check", &number)) ||
-            (status = pattern_check(run, number, size)) ||
-            (status = blob_print(&answer, "good=1\n")) || (status = peer_tell(run->peer, &answer)))
-            return status;
-    }
+    run->size = size;
+    return run_serve(run, answer_check);
 }
 
 const struct op op_write = {.name = "write",
@@ -75,6 +64,6 @@ const struct op op_write = {.name = "write",
                             .legs = 1,
                             .prepare = write_prepare,
                             .once = write_once,
-                            .mark = write_mark,
-                            .check = write_check,
+                            .before = write_before,
+                            .after = write_after,
                             .serve = write_serve};

@@ -25,10 +25,10 @@ static void make(uint64_t *piece, uint64_t number, size_t at)
         piece[i] = word(number, at / sizeof *piece + i);
 }
 
-/* Visits the first size bytes of the buffer piece by piece. */
-static int visit(struct run *run, uint64_t number, size_t size,
-                 int (*each)(struct run *run, uint64_t number, size_t at, const void *piece,
-                             size_t length))
+/* Visits size bytes of the buffer, from base on, piece by piece. */
+static int visit(struct run *run, uint64_t number, size_t base, size_t size,
+                 int (*each)(struct run *run, uint64_t number, size_t base, size_t at,
+                             const void *piece, size_t length))
 {
     uint64_t piece[PIECE_WORDS];
     int status = 0;
@@ -36,25 +36,26 @@ static int visit(struct run *run, uint64_t number, size_t size,
     for (size_t at = 0; at < size && !status; at += sizeof piece) {
         size_t length = size - at < sizeof piece ? size - at : sizeof piece;
         make(piece, number, at);
-        status = each(run, number, at, piece, length);
+        status = each(run, number, base, at, piece, length);
         if (!status && ++pieces % PIECES_A_LOOK == 0)
             status = peer_alive(run->peer);
     }
     return status;
 }
 
-static int fill_piece(struct run *run, uint64_t number, size_t at, const void *piece, size_t length)
+static int fill_piece(struct run *run, uint64_t number, size_t base, size_t at, const void *piece,
+                      size_t length)
 {
     (void)number;
-    return run->buffer.kind->fill(&run->buffer, at, piece, length);
+    return run->buffer.kind->fill(&run->buffer, base + at, piece, length);
 }
 
-static int check_piece(struct run *run, uint64_t number, size_t at, const void *piece,
+static int check_piece(struct run *run, uint64_t number, size_t base, size_t at, const void *piece,
                        size_t length)
 {
     unsigned char found[PIECE_WORDS * sizeof(uint64_t)];
     const unsigned char *sent = piece;
-    int status = run->buffer.kind->peek(&run->buffer, at, found, length);
+    int status = run->buffer.kind->peek(&run->buffer, base + at, found, length);
     if (status || memcmp(found, sent, length) == 0)
         return status;
     size_t i = 0;
@@ -65,12 +66,12 @@ static int check_piece(struct run *run, uint64_t number, size_t at, const void *
                 run->op->name, number, run->size, at + i, found[i], sent[i]);
 }
 
-int pattern_fill(struct run *run, uint64_t number, size_t size)
+int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size)
 {
-    return visit(run, number, size, fill_piece);
+    return visit(run, number, at, size, fill_piece);
 }
 
-int pattern_check(struct run *run, uint64_t number, size_t size)
+int pattern_check(struct run *run, uint64_t number, size_t at, size_t size)
 {
-    return visit(run, number, size, check_piece);
+    return visit(run, number, at, size, check_piece);
 }

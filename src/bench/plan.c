@@ -39,11 +39,35 @@ static int gpus(const struct plan *plan)
     return fail(-ENOTSUP, "GPU %lld: this build has no GPU memory", (long long)gpu);
 }
 
+/* Does the type have the op? And then the size is the type's. */
+static int atomics(struct plan *plan, const struct opt_set *set)
+{
+    char ops[128];
+    if (!opt_find(set, "atomic-op"))
+        return 0;
+    enum amo_op op = (enum amo_op)(plan->amo_op - 1);
+    enum amo_type type = (enum amo_type)(plan->amo_type - 1);
+    enum amo_compare compare = (enum amo_compare)(plan->amo_compare - 1);
+    if (op != AMO_CSWAP && given(set, "cswap-op"))
+        return fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
+                    amo_compare_names[compare], amo_op_names[op]);
+    if (!amo_valid(op, type, compare)) {
+        amo_list_ops(type, ops, sizeof ops);
+        return fail(-EINVAL, "Invalid Op and Type combination: %s%s%s on %s, which takes %s",
+                    amo_op_names[op], op == AMO_CSWAP ? " " : "",
+                    op == AMO_CSWAP ? amo_compare_names[compare] : "", amo_type_names[type], ops);
+    }
+    plan->size.min = plan->size.max = amo_size(type);
+    return 0;
+}
+
 int plan_check(struct plan *plan, const struct opt_set *set)
 {
     int status = roles(plan);
     if (!status)
         status = gpus(plan);
+    if (!status)
+        status = atomics(plan, set);
     if (status)
         return status;
     if (plan->duration_s && given(set, "iters"))
@@ -54,9 +78,4 @@ int plan_check(struct plan *plan, const struct opt_set *set)
         plan->report_all = false;
     }
     return 0;
-}
-
-size_t plan_buffer(const struct plan *plan)
-{
-    return (size_t)plan->size.max;
 }

@@ -29,12 +29,16 @@ unsigned run_hints(const struct plan *plan, const struct op *op, const struct fa
                    size_t size)
 {
     unsigned hints = 0;
-    if (!plan->no_idc && size <= facts->max_inline)
+    if (!plan->no_idc && !plan->rendezvous && !plan->matching && size <= facts->max_inline)
         hints |= HINT(INLINE);
     if (!plan->no_ll)
         hints |= HINT(LL);
-    if (!plan->unrestricted)
+    if (!plan->unrestricted && !plan->matching)
         hints |= HINT(RESTRICTED);
+    if (plan->matching)
+        hints |= HINT(MATCHING);
+    if (plan->rendezvous)
+        hints |= HINT(RENDEZVOUS);
     return hints & op->hints & facts->honours;
 }
 
@@ -49,53 +53,118 @@ static int late(const struct run *run, uint64_t since_ms)
                 run->size, (double)granted_ms / 1000);
 }
 
-/* Polls until one completion has come. */
-static int wait_completion(struct run *run)
+int run_patience(struct run *run, struct patience *patience)
 {
-    uint64_t since_ms = 0;
-    for (;;) {
+    patience->polls++;
+    if (run->share_cpu && patience->polls % POLLS_PER_YIELD == 0)
+        sched_yield();
+    if (patience->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
+        return 0;
+    if (!patience->since_ms)
+        patience->since_ms = clock_ms();
+    int status = peer_alive(run->peer);
+    return status ? status : late(run, patience->since_ms);
+}
+
+int run_wait(struct run *run, enum verb verb)
+{
+    struct patience patience = {0};
+    while (!(run->seen & 1U << verb)) {
         struct completion completion;
-        int polls = run->size >= LONG_BYTES ? 1 : POLLS_PER_LOOK;
-        for (int i = 1; i <= polls; i++) {
-            int got = run->fabric->poll(run->handle, &completion, 1);
-            if (got == 1)
-                return completion.status;
-            if (got < 0)
-                return got;
-            if (run->share_cpu && i % POLLS_PER_YIELD == 0)
-                sched_yield();
+        int got = run->fabric->poll(run->handle, &completion, 1);
+        if (got < 0)
+            return got;
+        if (got && completion.status)
+            return completion.status;
+        if (got && completion.verb == verb)
+            return 0;
+        if (got) {
+            run->seen |= 1U << completion.verb;
+            continue;
         }
-        if (!since_ms)
-            since_ms = clock_ms();
-        int status = peer_alive(run->peer);
-        if (status || (status = late(run, since_ms)))
+        int status = run_patience(run, &patience);
+        if (status)
             return status;
     }
+    run->seen &= ~(1U << verb);
+    return 0;
 }
 
 /* No room: what is under way must end first. */
-static int make_room(struct run *run)
+static int post(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
+                const struct xfer *xfer)
 {
-    struct completion completion;
-    int got = run->fabric->poll(run->handle, &completion, 1);
-    if (got > 0)
-        return completion.status;
-    return got < 0 ? got : peer_alive(run->peer);
+    struct patience patience = {0};
+    int got;
+    while ((got = verb(run->handle, xfer)) == -EAGAIN) {
+        struct completion completion;
+        int polled = run->fabric->poll(run->handle, &completion, 1);
+        if (polled < 0)
+            return polled;
+        if (polled && completion.status)
+            return completion.status;
+        if (polled)
+            run->seen |= 1U << completion.verb;
+        int status = run_patience(run, &patience);
+        if (status)
+            return status;
+    }
+    return got;
 }
 
-int run_do(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer))
+int run_post(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
+             const struct xfer *xfer)
 {
-    int got = verb(run->handle, &run->xfer);
-    if (got == DONE)
-        return 0;
-    uint64_t since_ms = got == -EAGAIN ? clock_ms() : 0;
-    while (got == -EAGAIN) {
-        int status = make_room(run);
-        if (status || (status = late(run, since_ms)))
+    int got = verb(run->handle, xfer);
+    return got == -EAGAIN ? post(run, verb, xfer) : got;
+}
+
+int run_do(struct run *run, enum verb verb,
+           int (*function)(struct fabric *fabric, const struct xfer *xfer), const struct xfer *xfer)
+{
+    int got = run_post(run, function, xfer);
+    if (got == LATER)
+        return run_wait(run, verb);
+    return got == DONE ? 0 : got;
+}
+
+/* ---- the target ---- */
+
+void run_idle(struct run *run)
+{
+    if (run->share_cpu && ++run->idle % POLLS_PER_YIELD == 0)
+        sched_yield();
+}
+
+static int progress(void *arg)
+{
+    struct run *run = arg;
+    struct completion completion;
+    int got = run->fabric->poll(run->handle, &completion, 1);
+    if (!got)
+        run_idle(run);
+    return got < 0 ? got : 0;
+}
+
+int run_serve(struct run *run,
+              int (*answer)(struct run *run, const struct blob *ask, struct blob *answer))
+{
+    bool polls = run->facts.target_polls & 1U << run->op->verb;
+    for (;;) {
+        struct blob ask, reply;
+        int status = peer_hear(run->peer, &ask, polls ? progress : NULL, run);
+        if (status || strcmp(ask.bytes, "done=1\n") == 0)
             return status;
-        got = verb(run->handle, &run->xfer);
+        if ((status = answer(run, &ask, &reply)) || (status = peer_tell(run->peer, &reply)))
+            return status;
     }
-    return got == LATER ? wait_completion(run) : got == DONE ? 0 : got;
+}
+
+static int tell_done(struct run *run)
+{
+    struct blob done;
+    int status = blob_print(&done, "done=1\n");
+    return status ? status : peer_tell(run->peer, &done);
 }
 
 /* ---- setting up ---- */
@@ -113,17 +182,38 @@ static int populate(struct run *run)
     return status;
 }
 
+static size_t buffer_length(const struct run *run)
+{
+    return run->op->buffer ? run->op->buffer(run->plan) : (size_t)run->plan->size.max;
+}
+
 static int place_buffer(struct run *run)
 {
     const char *name = run->plan->huge ? plan_huge[run->plan->huge - 1] : "host";
     const struct memory_ops *kind = memory_find(name);
-    size_t length = plan_buffer(run->plan);
+    size_t length = buffer_length(run);
     if (run->facts.own_memory) {
         run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
         return 0;
     }
     int status = kind->alloc(&run->buffer, length, kind);
     return status ? status : populate(run);
+}
+
+/* Where the fabric has some atomics but not this one. */
+static int can_atomic(const struct plan *plan, const struct fabric_ops *fabric,
+                      const struct fabric_facts *facts)
+{
+    unsigned op = (unsigned)plan->amo_op - 1, type = (unsigned)plan->amo_type - 1;
+    unsigned compare = (unsigned)plan->amo_compare - 1;
+    bool has = facts->amo[plan->fetching][op] & 1U << type;
+    if (op == AMO_CSWAP)
+        has = has && facts->cswap[compare] & 1U << type;
+    if (has)
+        return 0;
+    return fail(-ENOTSUP, "fabric %s has no %s%s %s on %s", fabric->name,
+                plan->fetching ? "fetching " : "", amo_op_names[op],
+                op == AMO_CSWAP ? amo_compare_names[compare] : "", amo_type_names[type]);
 }
 
 int bench_can(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
@@ -134,7 +224,7 @@ int bench_can(const struct plan *plan, const struct op *op, const struct fabric_
     if (plan->verify && facts->alone)
         return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
                     fabric->name);
-    return 0;
+    return op->verb == VERB_ATOMIC ? can_atomic(plan, fabric, facts) : 0;
 }
 
 static int connect_ends(struct run *run, const struct blob *key)
@@ -161,9 +251,11 @@ static int connect_ends(struct run *run, const struct blob *key)
             return status;
         sched_yield();
     }
-    if (!run->facts.alone && run->remote.length < run->plan->size.max)
-        return fail(-EPROTO, "the %s offers %zu bytes, %" PRIu64 " are needed", run->peer->other,
-                    run->remote.length, run->plan->size.max);
+    if (!run->facts.alone && run->remote.length < buffer_length(run))
+        return fail(-EPROTO, "the %s offers %zu bytes, %zu are needed", run->peer->other,
+                    run->remote.length, buffer_length(run));
+    if (run->op->start && (status = run->op->start(run)))
+        return status;
     return peer_meet(run->peer, "connected", NULL, NULL);
 }
 
@@ -188,21 +280,27 @@ static int compare_places(struct run *run)
 static int probe_median(struct run *run, double *ps)
 {
     uint64_t since_ns = clock_ns();
-    int status = 0;
+    stats_clear(run->stats);
+    int status = run->op->prepare(run, run->size);
+    for (uint64_t i = 0; i < PROBES && !status && clock_ns() - since_ns < probe_ns; i++) {
+        if (run->op->steps && (status = run->op->before(run, i)))
+            break;
+        uint64_t begin = clock_read(&run->clock);
+        status = run->op->once(run);
+        uint64_t sample_ps = run_sample(run, clock_read(&run->clock) - begin);
+        stats_add(run->stats, &sample_ps, 1);
+    }
+    *ps = stats_median_ps(run->stats);
+    return status ? status : tell_done(run);
+}
+
+static int probe(struct run *run, bool initiator, double *ps)
+{
     *ps = 0;
     run->size = (size_t)run->plan->size.min;
     if (run->size > PROBE_MAX_BYTES)
         return 0;
-    stats_clear(run->stats);
-    status = run->op->prepare(run, run->size);
-    for (int i = 0; i < PROBES && !status && clock_ns() - since_ns < probe_ns; i++) {
-        uint64_t begin = clock_read(&run->clock);
-        status = run->op->once(run);
-        uint64_t ps = run_sample(run, clock_read(&run->clock) - begin);
-        stats_add(run->stats, &ps, 1);
-    }
-    *ps = stats_median_ps(run->stats);
-    return status;
+    return initiator ? probe_median(run, ps) : run->op->serve(run, run->size);
 }
 
 static void describe_clock(const struct clock *clock, double median_ps, char *text, size_t room)
@@ -220,7 +318,7 @@ static int exchange_facts(struct run *run, struct bench_facts *facts)
 {
     struct blob mine, theirs;
     double median_ps = 0;
-    int status = facts->initiator ? probe_median(run, &median_ps) : 0;
+    int status = probe(run, facts->initiator, &median_ps);
     if (!status && facts->initiator)
         describe_clock(&run->clock, median_ps, facts->clock, sizeof facts->clock);
     if (!status)
@@ -252,7 +350,6 @@ static int measure(struct run *run, struct interference *sum)
 {
     struct result result = {.size = run->size, .stats = run->stats};
     struct interference before, after;
-    struct blob done;
     stats_clear(run->stats);
     int status = run->op->prepare(run, run->size);
     interference_now(&before);
@@ -267,9 +364,7 @@ static int measure(struct run *run, struct interference *sum)
     int told = run->stats->count ? tell_row(run, &result) : 0;
     if (status)
         return fail(status, "%s", why);
-    if (!told)
-        told = blob_print(&done, "done=1\n");
-    return told ? told : peer_tell(run->peer, &done);
+    return told ? told : tell_done(run);
 }
 
 static int one_size(struct run *run, bool initiator, struct interference *sum)

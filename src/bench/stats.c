@@ -142,7 +142,8 @@ static double at_rank(const struct stats *stats, uint64_t rank)
 
 static uint64_t rank_of(double share, uint64_t count)
 {
-    double rank = ceil(share * (double)count);
+    /* 0.07 is not quite seven hundredths. */
+    double rank = ceil(share * (double)count - 1e-9);
     if (rank < 1)
         return 1;
     return rank > (double)count ? count : (uint64_t)rank;

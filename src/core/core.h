@@ -167,9 +167,10 @@ struct opt_range {
 };
 
 enum {
-    OPT_SHARED = 1, /* the client decides it and tells the server */
-    OPT_OURS = 2,   /* not in the command line people know: helped under its own heading */
-    OPT_SETTING = 4 /* stands in a device name, without dashes */
+    OPT_SHARED = 1,  /* the client decides it and tells the server */
+    OPT_OURS = 2,    /* not in the command line people know: helped under its own heading */
+    OPT_SETTING = 4, /* stands in a device name, without dashes */
+    OPT_BARE = 8     /* help does not show that it takes a value */
 };
 
 /* One option, all of it. Parsing, --help, defaults, the text on the wire and the line of the

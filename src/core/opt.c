@@ -309,14 +309,21 @@ static unsigned distance(const char *a, const char *b, unsigned limit)
 
 static int unknown(const struct opt_set *set, const char *name)
 {
+    const struct opt *nearest = NULL;
+    unsigned best = 3;
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
         if (!row->name)
             continue;
         bool begins = strlen(name) >= 3 && strncmp(row->name, name, strlen(name)) == 0;
-        if (begins || distance(name, row->name, 2) <= 2)
-            return fail(-EINVAL, "unknown option: --%s (did you mean --%s? --help lists all)", name,
-                        row->name);
+        unsigned far = begins ? 0 : distance(name, row->name, 2);
+        if (far < best) {
+            best = far;
+            nearest = row;
+        }
     }
+    if (nearest)
+        return fail(-EINVAL, "unknown option: --%s (did you mean --%s? --help lists all)", name,
+                    nearest->name);
     return fail(-EINVAL, "unknown option: --%s (--help lists all)", name);
 }
 
@@ -402,6 +409,8 @@ int opt_parse_list(struct opt_set *set, const char *text)
     if (strlen(text) >= sizeof copy)
         return fail(-EINVAL, "a list of settings of more than %zu characters", sizeof copy - 1);
     memcpy(copy, text, strlen(text) + 1);
+    if (strstr(text, ",,") || *text == ',' || (*text && text[strlen(text) - 1] == ','))
+        return fail(-EINVAL, "an empty setting: \"%s\"", text);
     for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
         char *value = strchr(item, '=');
         if (value)
@@ -519,8 +528,9 @@ static int help_row(const struct opt *row, const struct opt_words *words, struct
     char left[64], help[1024], letter[8] = "    ";
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->word ? "=" : "",
-             row->word ? row->word : "");
+    bool word = row->word && !(row->flags & OPT_BARE);
+    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, word ? "=" : "",
+             word ? row->word : "");
     opt_expand(row, row->help, words, help, sizeof help);
     /* A left part that is too long gets a line of its own. */
     bool beside = strlen(left) + 1 < HELP_COLUMN;

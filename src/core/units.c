@@ -82,7 +82,7 @@ void unit_bytes_text(uint64_t bytes, char *text, size_t room)
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
     size_t i = 0;
-    for (; value >= 1024 && i + 1 < LENGTH(names); i++)
+    for (; value >= (i ? 1023.95 : 1024) && i + 1 < LENGTH(names); i++)
         value /= 1024;
     snprintf(text, room, i ? "%.1f %s" : "%.0f %s", value, names[i]);
 }

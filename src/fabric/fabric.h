@@ -31,7 +31,52 @@ enum hint {
 #define HINT(name) (1U << HINT_##name)
 #define VERB(name) (1U << VERB_##name)
 
-enum { AMO_OPS = 12, AMO_COMPARES = 6 };
+/* ---- atomics ---- */
+
+enum amo_op {
+    AMO_MIN,
+    AMO_MAX,
+    AMO_SUM,
+    AMO_LOR,
+    AMO_LAND,
+    AMO_BOR,
+    AMO_BAND,
+    AMO_LXOR,
+    AMO_BXOR,
+    AMO_SWAP,
+    AMO_CSWAP, /* if (compare REL target) target = operand */
+    AMO_AXOR,  /* target = (target & ~compare) ^ operand */
+    AMO_OPS
+};
+enum amo_compare { AMO_EQ, AMO_NE, AMO_LE, AMO_LT, AMO_GE, AMO_GT, AMO_COMPARES };
+enum amo_type {
+    AMO_INT8,
+    AMO_UINT8,
+    AMO_INT16,
+    AMO_UINT16,
+    AMO_INT32,
+    AMO_UINT32,
+    AMO_INT64,
+    AMO_UINT64,
+    AMO_FLOAT,
+    AMO_DOUBLE,
+    AMO_FLOAT_COMPLEX,
+    AMO_DOUBLE_COMPLEX,
+    AMO_UINT128,
+    AMO_TYPES
+};
+enum { AMO_MAX_BYTES = 16 };
+
+/* Names as they are typed; each list ends with NULL. */
+extern const char *const amo_op_names[], *const amo_compare_names[], *const amo_type_names[];
+
+size_t amo_size(enum amo_type type);
+
+/* Does the op exist for the type? compare counts for AMO_CSWAP alone. */
+bool amo_valid(enum amo_op op, enum amo_type type, enum amo_compare compare);
+
+/* "SUM, SWAP, CSWAP EQ/NE": what a type takes, for a sentence. */
+void amo_list_ops(enum amo_type type, char *text, size_t room);
 
 /* The other end's memory as connect found it. Owned by the fabric until close. */
 struct remote {
@@ -77,6 +122,7 @@ struct fabric_facts {
     unsigned depth;               /* operations in flight */
     uint16_t amo[2][AMO_OPS];     /* bit = type; [1]: fetching */
     uint16_t cswap[AMO_COMPARES]; /* bit = type */
+    const char *amo_how;          /* how the widest atomics are done, or NULL */
     char form[96];                /* which path carries it, for the header */
     char self[64];                /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];              /* what it lives in, "VNI 10", or "" */

@@ -46,27 +46,48 @@ static int read_number(const char *folder, const char *name, uint64_t *number)
     return status;
 }
 
-/* The tightest limit of our control group and those above it. */
-static uint64_t group_available(void)
+/* The two ways the kernel has of keeping control groups. */
+static const struct {
+    const char *mark, *root, *limit, *used;
+} group_kinds[] = {
+    {"0::/", "/sys/fs/cgroup", "memory.max", "memory.current"},
+    {":memory:/", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+};
+
+/* The tightest limit of a group and those above it. */
+static uint64_t group_left(char *folder, size_t kind)
 {
-    char line[256], folder[300] = "";
     uint64_t least = UINT64_MAX, limit = 0, used = 0;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file)
-        return least;
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, "0::/", 4) == 0)
-            snprintf(folder, sizeof folder, "/sys/fs/cgroup/%.*s", (int)strcspn(line + 4, "\n"),
-                     line + 4);
-    fclose(file);
-    while (strlen(folder) >= strlen("/sys/fs/cgroup")) {
-        if (!read_number(folder, "memory.max", &limit) &&
-            !read_number(folder, "memory.current", &used)) {
+    while (strlen(folder) >= strlen(group_kinds[kind].root)) {
+        if (!read_number(folder, group_kinds[kind].limit, &limit) &&
+            !read_number(folder, group_kinds[kind].used, &used)) {
             uint64_t left = used < limit ? limit - used : 0;
             least = left < least ? left : least;
         }
         *strrchr(folder, '/') = '\0';
     }
+    return least;
+}
+
+static uint64_t group_available(void)
+{
+    char line[256], folder[512];
+    uint64_t least = UINT64_MAX;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return least;
+    while (fgets(line, sizeof line, file))
+        for (size_t i = 0; i < LENGTH(group_kinds); i++) {
+            const char *mark = strstr(line, group_kinds[i].mark);
+            if (!mark || (i == 0 && mark != line))
+                continue;
+            const char *path = mark + strlen(group_kinds[i].mark);
+            snprintf(folder, sizeof folder, "%s/%.*s", group_kinds[i].root,
+                     (int)strcspn(path, "\n"), path);
+            uint64_t left = group_left(folder, i);
+            least = left < least ? left : least;
+        }
+    fclose(file);
     return least;
 }
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PROTOCOL = 1, BEAT_MS = 250, LINGER_MS = 300, SPINS_PER_LOOK = 1024 };
+enum { PROTOCOL = 1, BEAT_MS = 250, LINGER_MS = 300, SPINS_PER_LOOK = 1024, LOOK_NS = 1000000 };
 
 static struct channel *of(struct peer *peer)
 {
@@ -222,6 +222,19 @@ static int channel_tell(struct peer *peer, const struct blob *blob)
     return status;
 }
 
+/* Progress for a while. Looking at the socket costs as much as several messages of a fast fabric,
+ * looking at the time far less. */
+static int spin(const struct channel *c, int (*progress)(void *), void *arg)
+{
+    uint64_t since_ns = clock_ns();
+    int status = 0;
+    do {
+        for (int i = 0; !status && i < SPINS_PER_LOOK; i++)
+            status = progress(arg);
+    } while (!status && clock_ns() - since_ns < LOOK_NS && !(c->peer.stop && *c->peer.stop));
+    return status;
+}
+
 static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg)
 {
     struct channel *c = of(peer);
@@ -235,8 +248,8 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
         }
         if (!status)
             status = channel_alive(peer);
-        for (int i = 0; !status && progress && i < SPINS_PER_LOOK; i++)
-            status = progress(arg);
+        if (!status && progress)
+            status = spin(c, progress, arg);
         if (status)
             return status;
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
@@ -245,29 +258,34 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
     }
 }
 
-static void channel_end(struct peer *peer, int status, const char *why)
+void channel_farewell(struct channel *c, int status, const char *why)
 {
-    struct channel *c = of(peer);
     struct blob blob = {0};
-    if (c->left || c->ended || c->closed)
-        return;
-    c->left = true;
     /* Whatever happens here must not replace the sentence that made us leave. */
     char kept[1024];
     snprintf(kept, sizeof kept, "%s", fail_reason());
-    if (!blob_print(&blob, "code=%d\nwhy=%.600s\n", -status, why) &&
-        !send_frame(c, FRAME_END, blob.bytes, blob.length)) {
-        /* Closing with unread bytes would reset the connection and lose the words. */
-        uint64_t since_ms = clock_ms();
+    if (!c->left && !c->ended && !c->closed &&
+        !blob_print(&blob, "code=%d\nwhy=%.600s\n", -status, why) &&
+        !send_frame(c, FRAME_END, blob.bytes, blob.length))
         shutdown(c->fd, SHUT_WR);
-        while (!c->closed && clock_ms() - since_ms < LINGER_MS) {
-            struct pollfd data = {.fd = c->fd, .events = POLLIN};
-            poll(&data, 1, 20);
-            c->have = 0;
-            read_some(c);
-        }
-    }
+    c->left = true;
     fail(status, "%s", kept);
+}
+
+static void channel_end(struct peer *peer, int status, const char *why)
+{
+    struct channel *c = of(peer);
+    uint64_t since_ms = clock_ms();
+    if (c->left)
+        return;
+    channel_farewell(c, status, why);
+    /* Closing with unread bytes would reset the connection and lose the words. */
+    while (!c->ended && !c->closed && clock_ms() - since_ms < LINGER_MS) {
+        struct pollfd data = {.fd = c->fd, .events = POLLIN};
+        poll(&data, 1, 20);
+        c->have = 0;
+        read_some(c);
+    }
 }
 
 void channel_close(struct channel *channel)

@@ -34,6 +34,9 @@ int channel_ready(struct channel *channel, char kind);
 /* Moves the complete message out. */
 void channel_take(struct channel *channel, struct blob *blob);
 
+/* Says why we leave, without waiting for it to be read. */
+void channel_farewell(struct channel *channel, int status, const char *why);
+
 /* Does nothing for a NULL channel. */
 void channel_close(struct channel *channel);
 

@@ -35,10 +35,9 @@ static void name_of(const struct sockaddr *address, socklen_t length, char *name
     char host[48] = "?", port[8] = "?";
     getnameinfo(address, length, host, sizeof host, port, sizeof port,
                 NI_NUMERICHOST | NI_NUMERICSERV);
-    if (with_port)
-        snprintf(name, room, "%s port %s", host, port);
-    else /* IPv4 through a socket for both families is still IPv4 */
-        snprintf(name, room, "%s", strncmp(host, "::ffff:", 7) == 0 ? host + 7 : host);
+    /* IPv4 through a socket for both families is still IPv4. */
+    const char *plain = strncmp(host, "::ffff:", 7) == 0 ? host + 7 : host;
+    snprintf(name, room, with_port ? "%s port %s" : "%s", plain, port);
 }
 
 /* ---- names ---- */
@@ -290,7 +289,7 @@ static int look_at(struct listener *l, int slot)
     else if (status == -ECONNRESET)
         fail(status, "it closed the connection before greeting");
     if (status == -EPROTO)
-        peer_end(&c->peer, status, fail_reason());
+        channel_farewell(c, status, fail_reason());
     drop(l, slot, fail_reason());
     return 0;
 }

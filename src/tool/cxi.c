@@ -26,9 +26,13 @@ enum {
     AT_SIZE,
     AT_MIN_SIZE,
     AT_MAX_SIZE,
+    AT_AMO_OP,
+    AT_AMO_TYPE,
     AT_IDC,
+    AT_MATCHING,
     AT_RESTRICTED,
     AT_LL,
+    AT_RENDEZVOUS,
     AT_RESULTS,
     AT_HUGE,
     AT_CLOCK,
@@ -118,12 +122,16 @@ static int show_hint(const void *facts, enum hint hint, bool off, char *text, si
     return snprintf(text, room, off ? "Disabled" : "Enabled");
 }
 
+static const char not_applicable[] = "Disabled - Not Applicable";
+
 /* Immediate data is decided for each size. */
 static int show_idc(const void *facts, char *text, size_t room)
 {
     const struct fabric_facts *fabric = ((const struct bench_facts *)facts)->fabric;
     const struct plan *plan = plan_of(facts);
     bool honoured = fabric->honours & HINT(INLINE);
+    if (honoured && (plan->matching || plan->rendezvous))
+        return snprintf(text, room, "%s", not_applicable);
     if (honoured && !plan->no_idc && plan->size.min > fabric->max_inline)
         return snprintf(text, room, "Disabled (over %zu bytes)", fabric->max_inline);
     if (honoured && !plan->no_idc && plan->size.max > fabric->max_inline)
@@ -133,7 +141,41 @@ static int show_idc(const void *facts, char *text, size_t room)
 
 static int show_restricted(const void *facts, char *text, size_t room)
 {
-    return show_hint(facts, HINT_RESTRICTED, plan_of(facts)->unrestricted, text, room);
+    const struct plan *plan = plan_of(facts);
+    const struct fabric_facts *fabric = ((const struct bench_facts *)facts)->fabric;
+    if (plan->matching && fabric->honours & HINT(RESTRICTED))
+        return snprintf(text, room, "%s", not_applicable);
+    return show_hint(facts, HINT_RESTRICTED, plan->unrestricted, text, room);
+}
+
+static int show_matching(const void *facts, char *text, size_t room)
+{
+    return show_hint(facts, HINT_MATCHING, !plan_of(facts)->matching, text, room);
+}
+
+static int show_rendezvous(const void *facts, char *text, size_t room)
+{
+    return plan_of(facts)->rendezvous ? show_hint(facts, HINT_RENDEZVOUS, false, text, room)
+                                      : NO_LINE;
+}
+
+static int show_amo_op(const void *facts, char *text, size_t room)
+{
+    const struct plan *plan = plan_of(facts);
+    bool compares = plan->amo_op - 1 == AMO_CSWAP;
+    return snprintf(text, room, "%s %s%s%s", plan->fetching ? "FETCHING" : "NON-FETCHING",
+                    amo_op_names[plan->amo_op - 1], compares ? " " : "",
+                    compares ? amo_compare_names[plan->amo_compare - 1] : "");
+}
+
+/* The widest types are not done alike everywhere. */
+static int show_amo_type(const void *facts, char *text, size_t room)
+{
+    const struct fabric_facts *fabric = ((const struct bench_facts *)facts)->fabric;
+    enum amo_type type = (enum amo_type)(plan_of(facts)->amo_type - 1);
+    bool wide = amo_size(type) == AMO_MAX_BYTES && fabric->amo_how;
+    return snprintf(text, room, "%s%s%s%s", amo_type_names[type], wide ? " (" : "",
+                    wide ? fabric->amo_how : "", wide ? ")" : "");
 }
 
 static int show_ll(const void *facts, char *text, size_t room)
@@ -200,6 +242,10 @@ static int show_remote_server(const void *facts, char *text, size_t room)
     {                                                                                              \
         .type = OPT_LINE, .header = (place), .label = (words), .show = (value), .takes = ALL       \
     }
+#define SIZE_LINE(place, words, value)                                                             \
+    {                                                                                              \
+        .type = OPT_LINE, .header = (place), .label = (words), .show = (value), .takes = SIZED     \
+    }
 
 /* clang-format off */
 const struct opt cxi_rows[] = {
@@ -249,17 +295,42 @@ const struct opt cxi_rows[] = {
              "Ranges must be powers of 2 (e.g. \"1:8192\")\n"
              "The maximum size is 4294967295",
      .header = AT_SIZE, .label = "{Op} Size", .show = show_size},
+    {.letter = 'A', .name = "atomic-op", .type = OPT_CHOICE, FIELD(amo_op),
+     .choices = amo_op_names, .fallback = "SUM", .word = "OP", .takes = CXI_ATOMIC,
+     .flags = OPT_SHARED | OPT_BARE, .help = "The atomic operation to use (default: {default})",
+     .header = AT_AMO_OP, .label = "Atomic Op", .show = show_amo_op},
+    {.letter = 'C', .name = "cswap-op", .type = OPT_CHOICE, FIELD(amo_compare),
+     .choices = amo_compare_names, .fallback = "EQ", .word = "OP", .takes = CXI_ATOMIC,
+     .flags = OPT_SHARED | OPT_BARE, .help = "The CSWAP operation to use (default: {default})"},
+    {.letter = 'T', .name = "atomic-type", .type = OPT_CHOICE, FIELD(amo_type),
+     .choices = amo_type_names, .fallback = "UINT64", .word = "TYPE", .takes = CXI_ATOMIC,
+     .flags = OPT_SHARED | OPT_BARE, .help = "The atomic type to use (default: {default})",
+     .header = AT_AMO_TYPE, .label = "Atomic Type", .show = show_amo_type},
+    {.name = "fetching", .type = OPT_FLAG, FIELD(fetching), .takes = CXI_ATOMIC,
+     .flags = OPT_SHARED, .help = "Use fetching AMOs"},
+    {.name = "matching", .type = OPT_FLAG, FIELD(matching), .takes = CXI_ATOMIC,
+     .flags = OPT_SHARED, .help = "Use matching list entries at the target",
+     .header = AT_MATCHING, .label = "Matching LEs", .show = show_matching},
     {.name = "unrestricted", .type = OPT_FLAG, FIELD(unrestricted),
-     .takes = CXI_WRITE | CXI_READ, .flags = OPT_SHARED,
+     .takes = CXI_WRITE | CXI_READ | CXI_ATOMIC, .flags = OPT_SHARED,
      .help = "Use unrestricted {ops}",
      .header = AT_RESTRICTED, .label = "Restricted", .show = show_restricted},
-    {.name = "no-idc", .type = OPT_FLAG, FIELD(no_idc), .takes = CXI_WRITE, .flags = OPT_SHARED,
-     .help = "Do not use Immediate Data Cmds",
+    {.name = "no-idc", .type = OPT_FLAG, FIELD(no_idc), .takes = CXI_WRITE | CXI_ATOMIC,
+     .flags = OPT_SHARED, .help = "Do not use Immediate Data Cmds",
+     .header = AT_IDC, .label = "IDC", .show = show_idc},
+    {.name = "no-idc", .type = OPT_FLAG, FIELD(no_idc), .takes = CXI_SEND, .flags = OPT_SHARED,
+     .help = "Do not use Immediate Data Cmds for sizes <= 224 bytes",
      .header = AT_IDC, .label = "IDC", .show = show_idc},
     {.name = "no-ll", .type = OPT_FLAG, FIELD(no_ll), .takes = ALL, .flags = OPT_SHARED,
      .help = "Do not use Low-Latency command issuing",
      .header = AT_LL, .label = "LL Cmd Launch", .show = show_ll},
-    {.name = "report-all", .type = OPT_FLAG, FIELD(report_all), .takes = ALL, .flags = OPT_SHARED,
+    {.letter = 'R', .name = "rdzv", .type = OPT_FLAG, FIELD(rendezvous), .takes = CXI_SEND,
+     .flags = OPT_SHARED, .help = "Use rendezvous PUTs",
+     .header = AT_RENDEZVOUS, .label = "Rendezvous", .show = show_rendezvous},
+    {.name = "report-all", .type = OPT_FLAG, FIELD(report_all), .takes = CXI_ATOMIC,
+     .flags = OPT_SHARED, .help = "Report all latency measurements individually",
+     .header = AT_RESULTS, .label = "Results Reported", .show = show_results},
+    {.name = "report-all", .type = OPT_FLAG, FIELD(report_all), .takes = SIZED, .flags = OPT_SHARED,
      .help = "Report all latency measurements individually\n"
              "This option is ignored when using --duration",
      .header = AT_RESULTS, .label = "Results Reported", .show = show_results},
@@ -303,8 +374,8 @@ const struct opt cxi_rows[] = {
 
     LINE(AT_FABRIC, "Fabric", show_fabric),
     LINE(AT_TEST_TYPE, "Test Type", show_test_type),
-    LINE(AT_MIN_SIZE, "Min {Op} Size", show_min_size),
-    LINE(AT_MAX_SIZE, "Max {Op} Size", show_max_size),
+    SIZE_LINE(AT_MIN_SIZE, "Min {Op} Size", show_min_size),
+    SIZE_LINE(AT_MAX_SIZE, "Max {Op} Size", show_max_size),
     LINE(AT_CLOCK, "Clock", show_clock),
     LINE(AT_LOCAL, "Local (client)", show_local_client),
     LINE(AT_LOCAL, "Local (server)", show_local_server),

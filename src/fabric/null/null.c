@@ -46,6 +46,7 @@ struct null {
         uint32_t verb;
     } slots[DEPTH];
     uint64_t head, tail;
+    uint64_t receives[DEPTH], receive_head, receive_tail;
 };
 
 /* list: every device a user could name here. */
@@ -68,7 +69,7 @@ static uint64_t next_random(struct null *n)
 static void describe(struct fabric_facts *facts, const struct settings *s)
 {
     *facts = (struct fabric_facts){
-        .verbs = VERB(WRITE) | VERB(READ) | VERB(ATOMIC),
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC),
         .alone = true,
         .depth = DEPTH,
         .max_send = SIZE_MAX,
@@ -76,6 +77,9 @@ static void describe(struct fabric_facts *facts, const struct settings *s)
     };
     for (int i = 0; i < VERBS; i++)
         facts->proves[i] = "nothing: no byte moves, the programmed delay has passed";
+    /* A type is a bit: all of them, fetching or not, with every comparison. */
+    memset(facts->amo, 0xff, sizeof facts->amo);
+    memset(facts->cswap, 0xff, sizeof facts->cswap);
     for (int i = 0; i < HINTS; i++)
         facts->why_not[i] = "null moves nothing";
     if (s->delay_ps || s->jitter_ps)
@@ -158,6 +162,18 @@ static int null_connect(struct fabric *fabric, const struct blob *theirs, const 
     return DONE;
 }
 
+/* Something that completes later. */
+static void begin(struct null *n, uint32_t verb, uint64_t id, uint64_t length, uint64_t due_ticks)
+{
+    if (n->jitter_ticks)
+        due_ticks += next_random(n) % (n->jitter_ticks + 1);
+    uint64_t slot = n->head++ % DEPTH;
+    n->slots[slot].id = id;
+    n->slots[slot].due_ticks = due_ticks;
+    n->slots[slot].length = length;
+    n->slots[slot].verb = verb;
+}
+
 /* The due time is taken first thing, so that nothing of ours adds to the delay. */
 static int post(struct fabric *fabric, const struct xfer *xfer, uint32_t verb)
 {
@@ -167,13 +183,7 @@ static int post(struct fabric *fabric, const struct xfer *xfer, uint32_t verb)
     uint64_t due_ticks = clock_read(&n->clock) + n->delay_ticks;
     if (n->head - n->tail == DEPTH)
         return -EAGAIN;
-    if (n->jitter_ticks)
-        due_ticks += next_random(n) % (n->jitter_ticks + 1);
-    uint64_t slot = n->head++ % DEPTH;
-    n->slots[slot].id = xfer->id;
-    n->slots[slot].due_ticks = due_ticks;
-    n->slots[slot].length = xfer->length;
-    n->slots[slot].verb = verb;
+    begin(n, verb, xfer->id, xfer->length, due_ticks);
     return LATER;
 }
 
@@ -192,6 +202,28 @@ static int null_atomic(struct fabric *fabric, const struct xfer *xfer)
     return post(fabric, xfer, VERB_ATOMIC);
 }
 
+/* Nobody is there to answer: a message fills our own first receive after two delays, as if it had
+ * been there and back. Without a receive it is lost. */
+static int null_send(struct fabric *fabric, const struct xfer *xfer)
+{
+    struct null *n = (struct null *)fabric;
+    uint64_t due_ticks = n->delay_ticks ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
+    if (n->head - n->tail == DEPTH)
+        return -EAGAIN;
+    if (n->receive_tail != n->receive_head)
+        begin(n, VERB_RECV, n->receives[n->receive_tail++ % DEPTH], xfer->length, due_ticks);
+    return DONE;
+}
+
+static int null_recv(struct fabric *fabric, const struct xfer *xfer)
+{
+    struct null *n = (struct null *)fabric;
+    if (n->receive_head - n->receive_tail == DEPTH)
+        return -EAGAIN;
+    n->receives[n->receive_head++ % DEPTH] = xfer->id;
+    return LATER;
+}
+
 /* poll: makes progress and hands out completions, in order of posting here. */
 static int null_poll(struct fabric *fabric, struct completion *completions, int max)
 {
@@ -200,7 +232,7 @@ static int null_poll(struct fabric *fabric, struct completion *completions, int 
     while (got < max && n->tail != n->head) {
         uint64_t slot = n->tail % DEPTH, now;
         /* So near the end that leaving and coming back would overshoot: stay. */
-        while ((now = clock_read(&n->clock)) < n->slots[slot].due_ticks)
+        while (n->slots[slot].due_ticks && (now = clock_read(&n->clock)) < n->slots[slot].due_ticks)
             if (n->slots[slot].due_ticks - now > n->near_ticks)
                 return got;
         completions[got++] = (struct completion){
@@ -222,5 +254,7 @@ const struct fabric_ops fabric_null = {.abi = FABRIC_ABI,
                                        .connect = null_connect,
                                        .write = null_write,
                                        .read = null_read,
+                                       .send = null_send,
+                                       .recv = null_recv,
                                        .atomic = null_atomic,
                                        .poll = null_poll};

@@ -210,8 +210,22 @@ static int bind_remotes(struct soft_link *link, const struct blob *text, const s
                                         .length = length,
                                         .key = key,
                                         .own = &portal->entries[index]};
+        if (!status) {
+            link->regions[index].address = map->address;
+            link->regions[index].length = length;
+        }
     }
     return status;
+}
+
+/* Both ends come to the same answer: the channel is in the portal of the lower name. */
+static void open_mail(struct soft *soft)
+{
+    uint64_t mine = (uint64_t)soft->nic.address << 32 | soft->nic.pid;
+    uint64_t theirs = soft->link.name;
+    struct soft_portal *portal = soft->link.maps[0].address;
+    soft->mail.side = mine > theirs;
+    soft->mail.channel = mine > theirs ? &portal->channel : &soft->portal->channel;
 }
 
 static int receive_all(struct soft *soft, const struct blob *keys, int n, struct remote *remote)
@@ -226,6 +240,9 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
         struct soft_map *map = &link->maps[link->received];
         status = map_region(link, map, &text, fd);
         close(fd);
+        if (!status && link->received == 0 && map->length &&
+            map->length < sizeof(struct soft_portal))
+            status = fail(-EPROTO, "soft: the other end's portal is too small");
         if (!status && link->received > 0)
             status = bind_remotes(link, &text, map, keys, n, remote);
         if (status)
@@ -236,6 +253,7 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
         if (!remote[i].own)
             return fail(-EPROTO, "soft: a key without its memory");
     link->attached = true;
+    open_mail(soft);
     return 0;
 }
 
@@ -299,6 +317,7 @@ static int dial(struct soft *soft, const struct blob *theirs)
                     (unsigned)pid);
     }
     soft->link.dialled = fd;
+    soft->link.name = nic << 32 | pid;
     if (send(fd, soft->nonce, strlen(soft->nonce), MSG_NOSIGNAL) < 0)
         return fail(-errno, "soft: greeting the other end: %s", strerror(errno));
     return 0;

@@ -14,20 +14,43 @@
 
 static const char no_layout[] = "soft has no data layouts for this operation";
 
+/* Every op and compare on every type that has it. */
+static void describe_atomics(struct fabric_facts *facts)
+{
+    for (unsigned type = 0; type < AMO_TYPES; type++)
+        for (unsigned op = 0; op < AMO_OPS; op++)
+            for (unsigned compare = 0; compare < AMO_COMPARES; compare++) {
+                if (!amo_valid(op, type, compare))
+                    continue;
+                facts->amo[0][op] |= (uint16_t)(1U << type);
+                facts->amo[1][op] |= (uint16_t)(1U << type);
+                if (op == AMO_CSWAP)
+                    facts->cswap[compare] |= (uint16_t)(1U << type);
+            }
+}
+
 static void describe(const struct soft *soft, struct fabric_facts *facts)
 {
     *facts = (struct fabric_facts){
-        .verbs = VERB(WRITE),
-        .honours = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED),
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC),
+        .honours = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING) | HINT(RENDEZVOUS),
+        .target_polls = VERB(SEND),
         .max_inline = SOFT_IDC,
+        .max_send = SIZE_MAX,
         .depth = SOFT_QUEUE,
+        .amo_how = soft->wide ? "16 bytes by compare-and-swap" : "16 bytes under a lock",
         .form = "soft (software NIC, shared memory)",
     };
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
-    facts->why_not[HINT_MATCHING] = "writes go to plain list entries";
-    facts->why_not[HINT_RENDEZVOUS] = "writes need no rendezvous";
+    facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory";
+    facts->proves[VERB_SEND] = "the message is in the target's memory, and the source may be "
+                               "reused; by rendezvous: the target has pulled it";
+    facts->proves[VERB_RECV] = "the message is in the posted buffer";
+    facts->proves[VERB_ATOMIC] = "the target's memory has the new value, and the initiator the "
+                                 "old one if it was fetched";
     facts->why_not[HINT_SHORT] = facts->why_not[HINT_BCOPY] = facts->why_not[HINT_ZCOPY] =
         no_layout;
+    describe_atomics(facts);
     snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %u", soft->nic.address, soft->nic.pid);
     snprintf(facts->domain, sizeof facts->domain, "VNI %" PRIu64, soft->nic.vni);
 }
@@ -67,6 +90,8 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
     soft->fabric.ops = &fabric_soft;
     soft->nic.listener = -1;
     soft->server = want->server;
+    soft->wide = soft_amo_wide();
+    soft->whole = soft_store_whole();
     soft_link_open(&soft->link);
     snprintf(soft->nonce, sizeof soft->nonce, "%s", want->nonce);
     int status = soft_nic_open(&soft->nic, want->device, want->service);
@@ -74,6 +99,9 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
         status = memory_host.alloc(&soft->portal_region, sizeof *soft->portal, &memory_host);
     if (!status) {
         soft->portal = (struct soft_portal *)soft->portal_region.address;
+        status = memory_host.populate(&soft->portal_region, 0, sizeof *soft->portal);
+    }
+    if (!status) {
         status = seal(&soft->portal_region);
     }
     if (status) {
@@ -155,8 +183,17 @@ static inline bool acceptable(const struct xfer *x)
     const struct soft_entry *entry = x->remote->own;
     return entry && atomic_load_explicit(&entry->key, memory_order_acquire) == x->remote->key &&
            x->length <= x->remote->length && x->remote_at <= x->remote->length - x->length &&
-           x->length <= x->local->length && x->at <= x->local->length - x->length &&
-           (!(x->how & HINT(INLINE)) || x->length <= SOFT_IDC);
+           soft_fits(x);
+}
+
+/* Matching: the entry is not named but looked for. */
+static bool matched(const struct soft *soft, const struct xfer *x)
+{
+    const struct soft_portal *portal = soft->link.maps[0].address;
+    for (int i = 0; i < SOFT_ENTRIES; i++)
+        if (atomic_load_explicit(&portal->entries[i].key, memory_order_acquire) == x->remote->key)
+            return true;
+    return false;
 }
 
 static inline void full_fence(void)
@@ -182,18 +219,26 @@ static inline void deliver(const struct xfer *x, char *to, const char *from, siz
     full_fence();
 }
 
-static int enqueue(struct soft *soft, uint32_t verb, const struct xfer *x)
+struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct xfer *x)
 {
     /* A command keeps a place in the event queue from the start. */
     if (soft->command_head - soft->event_tail >= SOFT_QUEUE)
-        return -EAGAIN;
+        return NULL;
     struct soft_command *command = &soft->commands[soft->command_head++ % SOFT_QUEUE];
     command->xfer = *x;
     command->verb = verb;
     command->moved = 0;
-    if (x->how & HINT(INLINE))
+    if (x->how & HINT(INLINE) && verb != VERB_ATOMIC)
         memcpy(command->idc, x->local->address + x->at, x->length);
-    return LATER;
+    return command;
+}
+
+/* Must it go through the queue? Long ones do, to be made in pieces; so does what asked for it, and
+ * what must not overtake. */
+static inline bool queues(const struct soft *soft, const struct xfer *x)
+{
+    return !(x->how & HINT(LL)) || x->length > SOFT_PIECE ||
+           (soft->command_head != soft->command_tail && !(x->how & HINT(RESTRICTED)));
 }
 
 static int soft_write(struct fabric *fabric, const struct xfer *x)
@@ -201,9 +246,8 @@ static int soft_write(struct fabric *fabric, const struct xfer *x)
     struct soft *soft = (struct soft *)fabric;
     if (!acceptable(x))
         return refuse(x);
-    bool behind = soft->command_head != soft->command_tail && !(x->how & HINT(RESTRICTED));
-    if (!(x->how & HINT(LL)) || x->length > SOFT_PIECE || behind)
-        return enqueue(soft, VERB_WRITE, x);
+    if (queues(soft, x))
+        return soft_enqueue(soft, VERB_WRITE, x) ? LATER : -EAGAIN;
     const char *from = x->local->address + x->at;
     char idc[SOFT_IDC];
     if (x->how & HINT(INLINE)) {
@@ -214,45 +258,141 @@ static int soft_write(struct fabric *fabric, const struct xfer *x)
     return DONE;
 }
 
-/* One piece of a queued command; true when it is done. */
-static bool advance(struct soft_command *command)
+static int soft_read(struct fabric *fabric, const struct xfer *x)
+{
+    struct soft *soft = (struct soft *)fabric;
+    if (!acceptable(x))
+        return refuse(x);
+    if (queues(soft, x))
+        return soft_enqueue(soft, VERB_READ, x) ? LATER : -EAGAIN;
+    if (!(x->how & HINT(RESTRICTED)))
+        full_fence();
+    copy(x->local->address + x->at, x->remote->address + x->remote_at, x->length);
+    return DONE;
+}
+
+/* ---- atomics ---- */
+
+static struct soft_wide operand(const void *bytes, size_t size)
+{
+    struct soft_wide wide = {0, 0};
+    if (bytes)
+        memcpy(&wide, bytes, size);
+    return wide;
+}
+
+static int refuse_atomic(const struct soft *soft, const struct xfer *x)
+{
+    if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op))
+        return fail(-EINVAL, "soft: no such atomic");
+    if (x->how & HINT(MATCHING) && !matched(soft, x))
+        return fail(-ENOENT, "soft: no list entry at the target matches 0x%" PRIx64,
+                    x->remote->key);
+    if (x->remote_at % amo_size(x->amo.type))
+        return fail(-EINVAL, "soft: an atomic of %zu bytes at %zu is not aligned",
+                    amo_size(x->amo.type), x->remote_at);
+    return refuse(x);
+}
+
+static int apply(const struct soft *soft, const struct xfer *x, const struct soft_amo *amo)
+{
+    struct soft_wide old;
+    int status = soft_amo_apply(soft->link.maps[0].address, x->remote->address + x->remote_at, amo,
+                                soft->wide, &old);
+    if (!status && x->amo.fetch)
+        memcpy(x->amo.result, &old, amo_size(amo->type));
+    return status;
+}
+
+static int soft_atomic(struct fabric *fabric, const struct xfer *x)
+{
+    struct soft *soft = (struct soft *)fabric;
+    if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op) || !acceptable(x) ||
+        x->remote_at % amo_size(x->amo.type) || (x->how & HINT(MATCHING) && !matched(soft, x)))
+        return refuse_atomic(soft, x);
+    size_t size = amo_size(x->amo.type);
+    struct soft_amo amo = {.op = x->amo.op,
+                           .type = x->amo.type,
+                           .compare = x->amo.compare_op,
+                           .operand = operand(x->amo.operand, size),
+                           .compare_with = operand(x->amo.compare, size)};
+    if (queues(soft, x)) {
+        struct soft_command *command = soft_enqueue(soft, VERB_ATOMIC, x);
+        if (!command)
+            return -EAGAIN;
+        /* Immediate operands are in the command; others are read when it runs. */
+        command->amo = amo;
+        return LATER;
+    }
+    int status = apply(soft, x, &amo);
+    return status ? status : DONE;
+}
+
+static int run_atomic(struct soft *soft, struct soft_command *command)
+{
+    const struct xfer *x = &command->xfer;
+    size_t size = amo_size(x->amo.type);
+    if (!(x->how & HINT(INLINE))) {
+        command->amo.operand = operand(x->amo.operand, size);
+        command->amo.compare_with = operand(x->amo.compare, size);
+    }
+    return apply(soft, x, &command->amo);
+}
+
+/* ---- the doorbell ---- */
+
+/* One piece of a queued copy: DONE, or -EAGAIN for more. */
+static int advance(struct soft_command *command)
 {
     const struct xfer *x = &command->xfer;
     size_t left = x->length - command->moved;
     size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
-    const char *from = x->how & HINT(INLINE) ? command->idc : x->local->address + x->at;
-    deliver(x, x->remote->address + x->remote_at + command->moved, from + command->moved, piece);
+    char *there = x->remote->address + x->remote_at + command->moved;
+    char *here = x->local->address + x->at + command->moved;
+    if (command->verb == VERB_READ)
+        deliver(x, here, there, piece);
+    else
+        deliver(x, there, x->how & HINT(INLINE) ? command->idc + command->moved : here, piece);
     command->moved += piece;
-    return command->moved == x->length;
+    return command->moved == x->length ? DONE : -EAGAIN;
 }
 
-/* The doorbell: queued commands run in order, a long one piece by piece. */
-static void ring(struct soft *soft)
+/* DONE, LATER (its completion comes with the answer), -EAGAIN, or what failed. */
+static int execute(struct soft *soft, struct soft_command *command)
 {
-    while (soft->command_tail != soft->command_head) {
-        struct soft_command *command = &soft->commands[soft->command_tail % SOFT_QUEUE];
-        int status = 0;
-        if (!acceptable(&command->xfer))
-            status = refuse(&command->xfer);
-        else if (!advance(command))
-            return;
-        soft->events[soft->event_head++ % SOFT_QUEUE] =
-            (struct completion){.id = command->xfer.id,
-                                .verb = command->verb,
-                                .status = status,
-                                .length = command->xfer.length};
-        soft->command_tail++;
+    const struct xfer *x = &command->xfer;
+    int status;
+    switch (command->verb) {
+    case VERB_SEND:
+        return soft_mail_send(soft, x,
+                              x->how & HINT(INLINE) ? command->idc : x->local->address + x->at,
+                              &command->moved);
+    case VERB_ATOMIC:
+        if (!acceptable(x))
+            return refuse_atomic(soft, x);
+        status = run_atomic(soft, command);
+        return status ? status : DONE;
+    default:
+        return acceptable(x) ? advance(command) : refuse(x);
     }
 }
 
-static int soft_poll(struct fabric *fabric, struct completion *completions, int max)
+/* Queued commands run in order, a long one piece by piece. */
+void soft_ring(struct soft *soft)
 {
-    struct soft *soft = (struct soft *)fabric;
-    int got = 0;
-    ring(soft);
-    while (got < max && soft->event_tail != soft->event_head)
-        completions[got++] = soft->events[soft->event_tail++ % SOFT_QUEUE];
-    return got;
+    while (soft->command_tail != soft->command_head) {
+        struct soft_command *command = &soft->commands[soft->command_tail % SOFT_QUEUE];
+        int status = execute(soft, command);
+        if (status == -EAGAIN)
+            return;
+        /* What completes later has its event made then; its place here is given up. */
+        soft->events[soft->event_head++ % SOFT_QUEUE] =
+            (struct completion){.id = command->xfer.id,
+                                .verb = status == LATER ? VERBS : command->verb,
+                                .status = status < 0 ? status : 0,
+                                .length = command->xfer.length};
+        soft->command_tail++;
+    }
 }
 
 const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
@@ -266,4 +406,8 @@ const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
                                        .address = soft_address,
                                        .connect = soft_connect,
                                        .write = soft_write,
+                                       .read = soft_read,
+                                       .send = soft_send,
+                                       .recv = soft_recv,
+                                       .atomic = soft_atomic,
                                        .poll = soft_poll};

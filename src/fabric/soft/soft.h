@@ -7,6 +7,7 @@
 
 #include "fabric/fabric.h"
 
+#include <stdalign.h>
 #include <stdatomic.h>
 
 enum {
@@ -44,16 +45,102 @@ struct soft_entry {
     uint64_t length;
 };
 
-/* One page of the target's memory that initiators map. */
-struct soft_portal {
-    struct soft_entry entries[SOFT_ENTRIES];
+/* ---- mail.c: messages ---- */
+
+enum { SOFT_RING = 128, SOFT_HOT_BYTES = 24, SOFT_LINE_BYTES = 56 };
+
+/* Half of the line that a message and its answer share: one cache line changes hands, once each
+ * way. head says everything but the payload: sequence, what it is, what is acknowledged, how many
+ * receives are posted. */
+struct soft_half {
+    alignas(32) _Atomic uint64_t head;
+    char data[SOFT_HOT_BYTES];
 };
 
-/* A command in the queue. An immediate one carries its payload. */
+/* A line of the ring that carries messages when more than one is under way. */
+struct soft_line {
+    alignas(64) _Atomic uint64_t head;
+    char data[SOFT_LINE_BYTES];
+};
+
+/* A posted receive, as the sender sees it: he puts longer messages there himself. */
+struct soft_posted {
+    uint64_t at, length;
+    uint64_t entry; /* which of the receiver's list entries */
+};
+
+/* Written when nothing goes back that could carry it. */
+struct soft_counters {
+    alignas(128) _Atomic uint64_t acked;
+    _Atomic uint64_t posted;
+};
+
+/* Messages between two ends, in the portal of the one with the lower name. [0] is his. */
+struct soft_channel {
+    alignas(128) struct soft_half hot[2];
+    struct soft_counters counters[2];
+    alignas(128) struct soft_line lines[2][SOFT_RING];
+    alignas(128) struct soft_posted posted[2][SOFT_RING];
+};
+
+/* What the initiators of another process see of this end. */
+struct soft_portal {
+    struct soft_entry entries[SOFT_ENTRIES];
+    _Atomic uint32_t amo_lock; /* for CPUs that cannot swap 16 bytes */
+    struct soft_channel channel;
+};
+
+/* One end's view of the channel. Sequences count from 1. */
+struct soft_mail {
+    struct soft_channel *channel;
+    int side;                         /* which half is ours to write */
+    uint64_t sent, acked;             /* the last message sent, and the last known to be taken */
+    uint64_t taken, told;             /* the last message taken, and the last acknowledged */
+    uint64_t data_sent, their_posted; /* messages that used up a receive; receives they posted */
+    uint64_t posted, filled;          /* ours */
+    struct {
+        struct region *region;
+        size_t at, length;
+        uint64_t id;
+    } receives[SOFT_RING];
+    uint64_t pull_ids[SOFT_QUEUE]; /* rendezvous sends that wait for the target to have pulled */
+    uint64_t pull_head, pull_tail;
+    unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
+    unsigned held;  /* of them, still to pass */
+    unsigned looks; /* at the line since then */
+    size_t pulled;  /* bytes of the rendezvous message being pulled */
+    bool finishing; /* all pulled, but the answer did not go out yet */
+};
+
+/* ---- amo.c: the atomic unit ---- */
+
+struct soft_wide {
+    alignas(16) uint64_t low;
+    uint64_t high;
+};
+
+struct soft_amo {
+    enum amo_op op;
+    enum amo_type type;
+    enum amo_compare compare;
+    struct soft_wide operand, compare_with;
+};
+
+/* Can this CPU swap 16 bytes at once? Store 16 aligned bytes so that all appear at once? */
+bool soft_amo_wide(void);
+bool soft_store_whole(void);
+
+/* Applies it; *old is what was there. -EAGAIN: somebody else holds the lock. */
+int soft_amo_apply(struct soft_portal *portal, void *target, const struct soft_amo *amo, bool wide,
+                   struct soft_wide *old);
+
+/* A command in the queue. An immediate one carries its payload or its operands. */
 struct soft_command {
     struct xfer xfer;
     uint32_t verb;
+    bool issued; /* a rendezvous send that waits for its answer */
     size_t moved;
+    struct soft_amo amo;
     char idc[SOFT_IDC];
 };
 
@@ -68,10 +155,16 @@ struct soft_map {
 struct soft_link {
     int dialled;             /* our connection to them, -1: not yet */
     int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen */
+    uint64_t name;           /* theirs: NIC and PID */
     bool served, attached;   /* they have ours; we have theirs */
     bool same_process;
     int received; /* messages so far */
     struct soft_map maps[1 + SOFT_ENTRIES];
+    /* Their regions by list entry, for messages. */
+    struct {
+        char *address;
+        size_t length;
+    } regions[SOFT_ENTRIES];
 };
 
 struct soft {
@@ -81,12 +174,38 @@ struct soft {
     struct region portal_region;
     struct region *exposed[SOFT_ENTRIES];
     struct soft_link link;
-    bool server;
+    struct soft_mail mail;
+    bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
     char nonce[65];
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
 };
+
+/* Does it fit into our own buffer, and into a command if it is to travel in one? */
+static inline bool soft_fits(const struct xfer *x)
+{
+    return x->length <= x->local->length && x->at <= x->local->length - x->length &&
+           (!(x->how & HINT(INLINE)) || x->length <= SOFT_IDC);
+}
+
+/* ---- soft.c: the command queue ---- */
+
+/* NULL: no room. */
+struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct xfer *x);
+
+/* The doorbell: runs what is queued, as far as it goes. */
+void soft_ring(struct soft *soft);
+
+/* ---- mail.c: the verbs of messages, and poll ---- */
+
+int soft_send(struct fabric *fabric, const struct xfer *x);
+int soft_recv(struct fabric *fabric, const struct xfer *x);
+int soft_poll(struct fabric *fabric, struct completion *completions, int max);
+
+/* Puts a message out: DONE, LATER (rendezvous under way), or -EAGAIN. *moved counts the bytes of a
+ * long one that were placed already. */
+int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, size_t *moved);
 
 void soft_link_open(struct soft_link *link);
 void soft_link_close(struct soft_link *link);

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages. What costs time is a cache line changing owner, so a message and its answer share one:
+ * the hot line carries a short message, or the news of a longer one that was put straight into
+ * the posted buffer. With more than one under way, the ring carries them. Acknowledgements and
+ * counts of posted receives travel with whatever goes back, and alone only when nothing does. */
+#include "fabric/soft/soft.h"
+
+#include <errno.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+/* What a message is, in six bits: up to SOFT_LINE_BYTES, that many bytes of payload in the line. */
+enum { CODE_PLACED = SOFT_LINE_BYTES + 1, CODE_PULL, CODE_PULLED };
+enum { HOLD_MOST = 64, ACK_EVERY = 16, COUNT_BITS = 8, CODE_BITS = 6, SEQUENCE_BITS = 42 };
+
+#define MASK(bits) ((UINT64_C(1) << (bits)) - 1)
+
+/* What stands in a line that does not carry the payload itself. */
+struct news {
+    uint64_t length;
+    uint64_t at;    /* CODE_PULL: where to pull from */
+    uint64_t entry; /* and from which list entry */
+};
+_Static_assert(sizeof(struct soft_half) == 32, "two halves are one cache line");
+_Static_assert(sizeof(struct soft_line) == 64, "a line is a cache line");
+_Static_assert(sizeof(struct news) <= SOFT_HOT_BYTES, "news fit into the hot line");
+_Static_assert(SOFT_RING < 1 << (COUNT_BITS - 1) || SOFT_RING == 1 << (COUNT_BITS - 1),
+               "counts of this many bits tell old from new");
+
+/* The sequence is so long that a line of the ring that was last used a whole round of it ago, and
+ * would be taken for new, cannot be met within days of nothing but messages in the hot line. */
+static inline uint64_t head_of(const struct soft_mail *m, unsigned code)
+{
+    return ((m->sent + 1) & MASK(SEQUENCE_BITS)) | (uint64_t)code << SEQUENCE_BITS |
+           (m->taken & MASK(COUNT_BITS)) << (SEQUENCE_BITS + CODE_BITS) |
+           (m->posted & MASK(COUNT_BITS)) << (SEQUENCE_BITS + CODE_BITS + COUNT_BITS);
+}
+
+static inline uint64_t sequence_of(uint64_t head)
+{
+    return head & MASK(SEQUENCE_BITS);
+}
+
+static inline unsigned code_of(uint64_t head)
+{
+    return (unsigned)(head >> SEQUENCE_BITS & MASK(CODE_BITS));
+}
+
+/* Counts in a line may be older than what a counter said already: then they are not ahead. */
+static inline void note_counts(struct soft_mail *m, uint64_t head)
+{
+    uint64_t ack = head >> (SEQUENCE_BITS + CODE_BITS);
+    uint64_t posted = head >> (SEQUENCE_BITS + CODE_BITS + COUNT_BITS);
+    uint64_t acked_ahead = (ack - m->acked) & MASK(COUNT_BITS);
+    uint64_t posted_ahead = (posted - m->their_posted) & MASK(COUNT_BITS);
+    if (acked_ahead <= m->sent - m->acked)
+        m->acked += acked_ahead;
+    if (posted_ahead <= SOFT_RING)
+        m->their_posted += posted_ahead;
+}
+
+static void read_counters(struct soft_mail *m)
+{
+    const struct soft_counters *theirs = &m->channel->counters[!m->side];
+    uint64_t acked = atomic_load_explicit(&theirs->acked, memory_order_acquire);
+    uint64_t posted = atomic_load_explicit(&theirs->posted, memory_order_acquire);
+    if (acked > m->acked && acked <= m->sent)
+        m->acked = acked;
+    if (posted > m->their_posted)
+        m->their_posted = posted;
+}
+
+static void tell_taken(struct soft_mail *m)
+{
+    m->told = m->taken;
+    atomic_store_explicit(&m->channel->counters[m->side].acked, m->taken, memory_order_release);
+}
+
+/* ---- out ---- */
+
+/* Is there a line for the next message? */
+static inline bool line_free(struct soft_mail *m)
+{
+    if (m->sent - m->acked < SOFT_RING)
+        return true;
+    read_counters(m);
+    return m->sent - m->acked < SOFT_RING;
+}
+
+static inline bool receive_posted(struct soft_mail *m)
+{
+    if (m->data_sent < m->their_posted)
+        return true;
+    read_counters(m);
+    return m->data_sent < m->their_posted;
+}
+
+/* Head and a word of payload in one store: were it two, the other end, which is looking all the
+ * while, could take the line away between them, and bring it back costs as much as a message. */
+static inline void store_whole(struct soft_half *half, uint64_t head, const void *data)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    uint64_t word;
+    memcpy(&word, data, sizeof word);
+    __asm__ volatile("" ::: "memory");
+    _mm_store_si128((__m128i *)(void *)half, _mm_set_epi64x((long long)word, (long long)head));
+    __asm__ volatile("" ::: "memory");
+#else
+    memcpy(half->data, data, sizeof(uint64_t));
+    atomic_store_explicit(&half->head, head, memory_order_release);
+#endif
+}
+
+static inline void put(const struct soft *soft, struct soft_mail *m, unsigned code,
+                       const void *data, size_t length)
+{
+    uint64_t head = head_of(m, code);
+    bool hot = m->sent == m->acked && length <= SOFT_HOT_BYTES;
+    m->sent++;
+    m->told = m->taken;
+    if (hot) {
+        struct soft_half *half = &m->channel->hot[m->side];
+        m->held = m->hold;
+        m->looks = 0;
+        if (length == sizeof(uint64_t) && soft->whole) {
+            store_whole(half, head, data);
+            return;
+        }
+        memcpy(half->data, data, length);
+        atomic_store_explicit(&half->head, head, memory_order_release);
+    } else {
+        struct soft_line *line = &m->channel->lines[m->side][m->sent % SOFT_RING];
+        memcpy(line->data, data, length);
+        atomic_store_explicit(&line->head, head, memory_order_release);
+    }
+}
+
+/* Into the buffer that the other end posted for this message, piece by piece if it is long. */
+static int place(struct soft *soft, const char *from, size_t length, size_t *moved)
+{
+    struct soft_mail *m = &soft->mail;
+    const struct soft_posted *p = &m->channel->posted[!m->side][m->data_sent % SOFT_RING];
+    uint64_t at = p->at, room = p->length, entry = p->entry;
+    if (entry >= SOFT_ENTRIES || !soft->link.regions[entry].address ||
+        room > soft->link.regions[entry].length || at > soft->link.regions[entry].length - room)
+        return fail(-EPROTO, "soft: the other end posted a buffer outside its memory");
+    size_t fits = length < room ? length : room;
+    size_t left = fits > *moved ? fits - *moved : 0;
+    size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
+    if (piece)
+        memcpy(soft->link.regions[entry].address + at + *moved, from + *moved, piece);
+    *moved += piece;
+    return *moved < fits ? LATER : DONE;
+}
+
+static int send_pull(struct soft *soft, const struct xfer *x)
+{
+    struct soft_mail *m = &soft->mail;
+    struct news news = {.length = x->length, .at = x->at, .entry = SOFT_ENTRIES};
+    for (uint64_t i = 0; i < SOFT_ENTRIES; i++)
+        if (soft->exposed[i] == x->local)
+            news.entry = i;
+    if (news.entry == SOFT_ENTRIES)
+        return fail(-EINVAL, "soft: a rendezvous from memory that is not exposed");
+    if (m->pull_head - m->pull_tail == SOFT_QUEUE)
+        return -EAGAIN;
+    m->pull_ids[m->pull_head++ % SOFT_QUEUE] = x->id;
+    m->data_sent++;
+    put(soft, m, CODE_PULL, &news, sizeof news);
+    return LATER;
+}
+
+static inline int send_now(struct soft *soft, const struct xfer *x, const char *from, size_t *moved)
+{
+    struct soft_mail *m = &soft->mail;
+    if (!line_free(m))
+        return -EAGAIN;
+    if (x->how & HINT(RENDEZVOUS))
+        return send_pull(soft, x);
+    bool alone = m->sent == m->acked;
+    if (x->length <= SOFT_HOT_BYTES && alone) {
+        m->data_sent++;
+        put(soft, m, (unsigned)x->length, from, x->length);
+        return DONE;
+    }
+    /* Straight into the posted buffer, but in a stream short ones go along in the line. */
+    if (x->length > SOFT_LINE_BYTES || alone) {
+        if (receive_posted(m)) {
+            int status = place(soft, from, x->length, moved);
+            if (status != DONE)
+                return status == LATER ? -EAGAIN : status;
+            m->data_sent++;
+            put(soft, m, CODE_PLACED, &x->length, sizeof x->length);
+            return DONE;
+        }
+        if (x->length > SOFT_LINE_BYTES)
+            return -EAGAIN;
+    }
+    m->data_sent++;
+    put(soft, m, (unsigned)x->length, from, x->length);
+    return DONE;
+}
+
+int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, size_t *moved)
+{
+    return send_now(soft, x, from, moved);
+}
+
+int soft_send(struct fabric *fabric, const struct xfer *x)
+{
+    struct soft *soft = (struct soft *)fabric;
+    size_t moved = 0;
+    if (!soft->mail.channel || !soft_fits(x))
+        return fail(-ERANGE, "soft: a message of %zu bytes at %zu of a buffer of %zu", x->length,
+                    x->at, x->local->length);
+    /* Messages never overtake each other. */
+    bool waits = soft->command_head != soft->command_tail;
+    if (!(x->how & HINT(LL)) || waits || (x->length > SOFT_PIECE && !(x->how & HINT(RENDEZVOUS))))
+        return soft_enqueue(soft, VERB_SEND, x) ? LATER : -EAGAIN;
+    return send_now(soft, x, x->local->address + x->at, &moved);
+}
+
+int soft_recv(struct fabric *fabric, const struct xfer *x)
+{
+    struct soft *soft = (struct soft *)fabric;
+    struct soft_mail *m = &soft->mail;
+    if (!m->channel || !soft_fits(x))
+        return fail(-ERANGE, "soft: a receive of %zu bytes at %zu of a buffer of %zu", x->length,
+                    x->at, x->local->length);
+    uint64_t slot = m->posted % SOFT_RING, entry = 0;
+    if (m->posted - m->filled == SOFT_RING)
+        return -EAGAIN;
+    while (entry < SOFT_ENTRIES && soft->exposed[entry] != x->local)
+        entry++;
+    if (entry == SOFT_ENTRIES)
+        return fail(-EINVAL, "soft: a receive into memory that is not exposed");
+    m->receives[slot].region = x->local;
+    m->receives[slot].at = x->at;
+    m->receives[slot].length = x->length;
+    m->receives[slot].id = x->id;
+    /* Written only when it changes: the sender keeps it in his cache. */
+    struct soft_posted *p = &m->channel->posted[m->side][slot];
+    if (p->at != x->at || p->length != x->length || p->entry != entry)
+        *p = (struct soft_posted){.at = x->at, .length = x->length, .entry = entry};
+    m->posted++;
+    atomic_store_explicit(&m->channel->counters[m->side].posted, m->posted, memory_order_release);
+    return LATER;
+}
+
+/* ---- in ---- */
+
+static inline int filled(struct soft_mail *m, struct completion *completion, uint64_t length)
+{
+    uint64_t slot = m->filled++ % SOFT_RING;
+    *completion =
+        (struct completion){.id = m->receives[slot].id, .verb = VERB_RECV, .length = length};
+    if (length > m->receives[slot].length)
+        completion->status = fail(-EMSGSIZE, "soft: a message of %llu bytes into a buffer of %zu",
+                                  (unsigned long long)length, m->receives[slot].length);
+    return 1;
+}
+
+static inline void taken(struct soft_mail *m)
+{
+    m->taken++;
+    if (m->taken - m->told >= ACK_EVERY)
+        tell_taken(m);
+}
+
+static inline int take_inline(struct soft_mail *m, struct completion *completion, const char *data,
+                              size_t length)
+{
+    uint64_t slot = m->filled % SOFT_RING;
+    char *to = m->receives[slot].region->address + m->receives[slot].at;
+    if (length == sizeof(uint64_t) && m->receives[slot].length >= length)
+        memcpy(to, data, sizeof(uint64_t));
+    else
+        memcpy(to, data, length < m->receives[slot].length ? length : m->receives[slot].length);
+    taken(m);
+    return filled(m, completion, length);
+}
+
+/* The target's side of a rendezvous: a piece a poll, then the news that it is done. */
+static int take_pull(struct soft *soft, struct completion *completion, const char *data)
+{
+    struct soft_mail *m = &soft->mail;
+    struct news news = {0};
+    uint64_t slot = m->filled % SOFT_RING;
+    memcpy(&news, data, sizeof news);
+    if (!m->finishing) {
+        size_t room = m->receives[slot].length;
+        size_t fits = news.length < room ? news.length : room;
+        if (news.entry >= SOFT_ENTRIES || !soft->link.regions[news.entry].address ||
+            news.length > soft->link.regions[news.entry].length ||
+            news.at > soft->link.regions[news.entry].length - news.length)
+            return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
+        size_t left = fits - m->pulled, piece = left < SOFT_PIECE ? left : SOFT_PIECE;
+        memcpy(m->receives[slot].region->address + m->receives[slot].at + m->pulled,
+               soft->link.regions[news.entry].address + news.at + m->pulled, piece);
+        m->pulled += piece;
+        if (m->pulled < fits)
+            return 0;
+        m->finishing = true;
+    }
+    if (!line_free(m))
+        return 0;
+    m->pulled = 0;
+    m->finishing = false;
+    taken(m);
+    put(soft, m, CODE_PULLED, &news.length, sizeof news.length);
+    return filled(m, completion, news.length);
+}
+
+static int take_pulled(struct soft_mail *m, struct completion *completion, const char *data)
+{
+    uint64_t length;
+    memcpy(&length, data, sizeof length);
+    if (m->pull_tail == m->pull_head)
+        return fail(-EPROTO, "soft: an answer to a rendezvous that was not begun");
+    taken(m);
+    *completion = (struct completion){
+        .id = m->pull_ids[m->pull_tail++ % SOFT_QUEUE], .verb = VERB_SEND, .length = length};
+    return 1;
+}
+
+static inline int take(struct soft *soft, struct completion *completion, uint64_t head,
+                       const char *data)
+{
+    struct soft_mail *m = &soft->mail;
+    unsigned code = code_of(head);
+    uint64_t length;
+    note_counts(m, head);
+    if (code == CODE_PULLED)
+        return take_pulled(m, completion, data);
+    if (m->filled == m->posted)
+        return 0; /* it waits where it is for a receive */
+    if (code <= SOFT_LINE_BYTES)
+        return take_inline(m, completion, data, code);
+    if (code == CODE_PULL)
+        return take_pull(soft, completion, data);
+    if (code != CODE_PLACED)
+        return fail(-EPROTO, "soft: a message of an unknown kind");
+    memcpy(&length, data, sizeof length);
+    taken(m);
+    return filled(m, completion, length);
+}
+
+/* Looking at the line too soon after writing it takes it away from the other end while that is
+ * about to answer. The right moment is just before the answer is there: found at the first look,
+ * it may have waited for us; found later, we looked in vain. */
+static inline void adapt(struct soft_mail *m)
+{
+    if (m->looks > 1)
+        m->hold += m->hold < HOLD_MOST;
+    else
+        m->hold -= m->hold > 0;
+}
+
+static inline int next_message(struct soft *soft, struct completion *completion)
+{
+    struct soft_mail *m = &soft->mail;
+    if (!m->channel)
+        return 0;
+    if (m->held) {
+        m->held--;
+        return 0;
+    }
+    m->looks++;
+    uint64_t next = (m->taken + 1) & MASK(SEQUENCE_BITS);
+    const struct soft_half *half = &m->channel->hot[!m->side];
+    uint64_t head = atomic_load_explicit(&half->head, memory_order_acquire);
+    if (sequence_of(head) == next) {
+        adapt(m);
+        return take(soft, completion, head, half->data);
+    }
+    const struct soft_line *line = &m->channel->lines[!m->side][next % SOFT_RING];
+    head = atomic_load_explicit(&line->head, memory_order_acquire);
+    if (sequence_of(head) == next)
+        return take(soft, completion, head, line->data);
+    if (m->told != m->taken)
+        tell_taken(m);
+    return 0;
+}
+
+static int queued_events(struct soft *soft, struct completion *completions, int max)
+{
+    int got = 0;
+    soft_ring(soft);
+    while (got < max && soft->event_tail != soft->event_head) {
+        const struct completion *event = &soft->events[soft->event_tail++ % SOFT_QUEUE];
+        if (event->verb != VERBS)
+            completions[got++] = *event;
+    }
+    return got;
+}
+
+int soft_poll(struct fabric *fabric, struct completion *completions, int max)
+{
+    struct soft *soft = (struct soft *)fabric;
+    int got = 0;
+    if (soft->command_head != soft->event_tail)
+        got = queued_events(soft, completions, max);
+    while (got < max) {
+        int status = next_message(soft, &completions[got]);
+        if (status < 0)
+            return status;
+        if (!status)
+            break;
+        got++;
+    }
+    return got;
+}
