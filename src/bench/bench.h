@@ -120,6 +120,7 @@ struct op {
     const char *size;      /* first column title: RDMA Size[B] */
     int size_width;
     enum verb verb;
+    unsigned verbs; /* all it needs, bits */
     unsigned hints; /* hints that mean something to this op */
     unsigned legs;  /* 2: what is timed is a round trip */
 

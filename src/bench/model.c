@@ -6,7 +6,7 @@
 #include <complex.h>
 #include <string.h>
 
-/* operand and compare_with in the words of the operation: t REL c is "c on the left". */
+/* operand and compare_with in the words of the operation: c REL t, c on the left. */
 #define COMPARES(compare, c, t)                                                                    \
     ((compare) == AMO_EQ   ? (c) == (t)                                                            \
      : (compare) == AMO_NE ? (c) != (t)                                                            \

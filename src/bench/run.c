@@ -219,8 +219,10 @@ static int can_atomic(const struct plan *plan, const struct fabric_ops *fabric,
 int bench_can(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
               const struct fabric_facts *facts)
 {
-    if (!(facts->verbs & 1U << op->verb))
-        return fail(-ENOTSUP, "fabric %s cannot %s", fabric->name, op->name);
+    for (unsigned verb = 0; verb < VERBS; verb++)
+        if (op->verbs & 1U << verb && !(facts->verbs & 1U << verb))
+            return fail(-ENOTSUP, "fabric %s cannot %s", fabric->name,
+                        fabric_verb_name((enum verb)verb));
     if (plan->verify && facts->alone)
         return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
                     fabric->name);
@@ -303,10 +305,10 @@ static int probe(struct run *run, bool initiator, double *ps)
     return initiator ? probe_median(run, ps) : run->op->serve(run, run->size);
 }
 
-static void describe_clock(const struct clock *clock, double median_ps, char *text, size_t room)
+static void describe_clock(const struct run *run, double median_ps, char *text, size_t room)
 {
-    const char *name = clock->kind == CLOCK_CYCLES ? "cycles" : "clock_gettime";
-    double cost_ps = (double)clock->cost_ps;
+    const char *name = run->clock.kind == CLOCK_CYCLES ? "cycles" : "clock_gettime";
+    double cost_ps = (double)run->clock.cost_ps / run->op->legs;
     int n = snprintf(text, room, "%s, %.0f ns per sample subtracted", name, cost_ps / 1000);
     if (n < 0 || (size_t)n >= room || !median_ps)
         return;
@@ -320,7 +322,7 @@ static int exchange_facts(struct run *run, struct bench_facts *facts)
     double median_ps = 0;
     int status = probe(run, facts->initiator, &median_ps);
     if (!status && facts->initiator)
-        describe_clock(&run->clock, median_ps, facts->clock, sizeof facts->clock);
+        describe_clock(run, median_ps, facts->clock, sizeof facts->clock);
     if (!status)
         status = blob_print(&mine, "self=%s\nclock=%s\n", run->facts.self,
                             facts->initiator ? facts->clock : "-");
@@ -522,7 +524,7 @@ int bench_run(const struct bench_wish *wish)
                                .here = wish->peer->here,
                                .nonce = wish->nonce,
                                .service = wish->plan->service,
-                               .verbs = 1U << wish->op->verb,
+                               .verbs = wish->op->verbs,
                                .hints = wish->op->hints,
                                .server = wish->peer->rank == PEER_SERVER};
     int awake = stay_awake();

@@ -207,7 +207,8 @@ static int null_atomic(struct fabric *fabric, const struct xfer *xfer)
 static int null_send(struct fabric *fabric, const struct xfer *xfer)
 {
     struct null *n = (struct null *)fabric;
-    uint64_t due_ticks = n->delay_ticks ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
+    bool timed = n->delay_ticks || n->jitter_ticks;
+    uint64_t due_ticks = timed ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
     if (n->head - n->tail == DEPTH)
         return -EAGAIN;
     if (n->receive_tail != n->receive_head)

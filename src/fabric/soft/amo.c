@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The atomic unit. What the CPU has as one instruction on integers is that instruction; the rest is
+/* The atomic unit. What the compiler has as an atomic operation on integers is that; the rest is
  * computed and put in place by compare-and-swap, 16 bytes wide where the CPU has it, else under
  * a lock in the target's portal. MIN and MAX replace the target only where the operand compares
  * below or above it: a NaN changes nothing. */

@@ -26,8 +26,7 @@ struct news {
 _Static_assert(sizeof(struct soft_half) == 32, "two halves are one cache line");
 _Static_assert(sizeof(struct soft_line) == 64, "a line is a cache line");
 _Static_assert(sizeof(struct news) <= SOFT_HOT_BYTES, "news fit into the hot line");
-_Static_assert(SOFT_RING < 1 << (COUNT_BITS - 1) || SOFT_RING == 1 << (COUNT_BITS - 1),
-               "counts of this many bits tell old from new");
+_Static_assert(SOFT_RING <= 1 << (COUNT_BITS - 1), "counts of this many bits tell old from new");
 
 /* The sequence is so long that a line of the ring that was last used a whole round of it ago, and
  * would be taken for new, cannot be met within days of nothing but messages in the hot line. */
@@ -57,7 +56,8 @@ static inline void note_counts(struct soft_mail *m, uint64_t head)
     uint64_t posted_ahead = (posted - m->their_posted) & MASK(COUNT_BITS);
     if (acked_ahead <= m->sent - m->acked)
         m->acked += acked_ahead;
-    if (posted_ahead <= SOFT_RING)
+    /* A whole ring ahead looks like a whole ring behind: the counters will tell. */
+    if (posted_ahead < SOFT_RING)
         m->their_posted += posted_ahead;
 }
 
@@ -179,27 +179,21 @@ static inline int send_now(struct soft *soft, const struct xfer *x, const char *
         return -EAGAIN;
     if (x->how & HINT(RENDEZVOUS))
         return send_pull(soft, x);
-    bool alone = m->sent == m->acked;
-    if (x->length <= SOFT_HOT_BYTES && alone) {
+    /* Immediate data goes along in the line where it fits; everything else straight into the posted
+     * buffer. In a stream the longer lines of the ring carry more of it. */
+    size_t fits = m->sent == m->acked ? SOFT_HOT_BYTES : SOFT_LINE_BYTES;
+    if (x->how & HINT(INLINE) && x->length <= fits) {
         m->data_sent++;
         put(soft, m, (unsigned)x->length, from, x->length);
         return DONE;
     }
-    /* Straight into the posted buffer, but in a stream short ones go along in the line. */
-    if (x->length > SOFT_LINE_BYTES || alone) {
-        if (receive_posted(m)) {
-            int status = place(soft, from, x->length, moved);
-            if (status != DONE)
-                return status == LATER ? -EAGAIN : status;
-            m->data_sent++;
-            put(soft, m, CODE_PLACED, &x->length, sizeof x->length);
-            return DONE;
-        }
-        if (x->length > SOFT_LINE_BYTES)
-            return -EAGAIN;
-    }
+    if (!receive_posted(m))
+        return -EAGAIN;
+    int status = place(soft, from, x->length, moved);
+    if (status != DONE)
+        return status == LATER ? -EAGAIN : status;
     m->data_sent++;
-    put(soft, m, (unsigned)x->length, from, x->length);
+    put(soft, m, CODE_PLACED, &x->length, sizeof x->length);
     return DONE;
 }
 

@@ -43,7 +43,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     };
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
     facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory";
-    facts->proves[VERB_SEND] = "the message is in the target's memory, and the source may be "
+    facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";
     facts->proves[VERB_RECV] = "the message is in the posted buffer";
     facts->proves[VERB_ATOMIC] = "the target's memory has the new value, and the initiator the "
