@@ -17,7 +17,7 @@ soak: all need-check
 	@meson test -C $(BUILD) --suite soak --verbose
 
 bench: all need-bench
-	@ninja -C $(BUILD) bench/floor bench/peak
+	@ninja -C $(BUILD) bench/floor bench/peak bench/stream
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
@@ -36,7 +36,7 @@ $(BUILD)/build.ninja:
 BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
 CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
-BENCH_NEEDS = python3=python3
+BENCH_NEEDS = python3=python3 ucx_perftest=ucx-utils
 
 need-build: ; @tests/need.sh $(BUILD_NEEDS)
 need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)

@@ -10,6 +10,7 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,7 +18,8 @@ import time
 from pathlib import Path
 
 SIZES = {"8 B": 8, "4 KiB": 4096, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
-TITLES = "RDMA Size[B]      Writes     Min[us]     Max[us]    Mean[us]  StdDev[us]"
+TITLES = re.compile(r"^ *\S.*  Min\[us\]     Max\[us\]    Mean\[us\]  StdDev\[us\]$")
+FINAL = re.compile(r"^Final:\s+\d+\s+([\d.]+)")
 RESULT = re.compile(r"^\s+(\d+)\s+(\d+)((?:\s+[\d.]+){4})\s*$")
 SAMPLE = re.compile(r"^\s+\d+\s+(\d+\.\d{3})$")
 START_UPS = 51
@@ -76,7 +78,7 @@ def wall_ms(argv, status):
 def result_of(text):
     """How many operations the last row counts."""
     lines = text.splitlines()
-    if TITLES not in (line.rstrip() for line in lines):
+    if not any(map(TITLES.match, lines)):
         raise Failed(f"no titles in what the tool printed:\n{text}")
     results = list(filter(None, map(RESULT.match, lines)))
     if not results:
@@ -154,13 +156,22 @@ class Bench:
         target, initiator = cpus
         self.floor_argv = [str(build / "bench" / "floor"), "--cpu", f"{target},{initiator}"]
         self.peak_argv = [str(build / "bench" / "peak")]
-        self.tool = str(build / "tools" / "cxi_write_lat")
-        self.local = [self.tool, "--local", "--cpu", f"{initiator},{target}", "--latency-gap", "0"]
+        self.stream_argv = [str(build / "bench" / "stream"), "soft"]
+        self.tools = build / "tools"
+        self.cpus = cpus
+        self.tool = str(self.tools / "cxi_write_lat")
+        self.local = self.local_of("cxi_write_lat")
+        self.ucx = shutil.which("ucx_perftest")
+        self.port = 20000 + os.getpid() % 20000
         self.seen = {}
-        for program in (self.floor_argv[0], self.peak_argv[0], self.tool):
+        for program in (self.floor_argv[0], self.peak_argv[0], self.stream_argv[0], self.tool):
             if not os.access(program, os.X_OK):
-                names = "floor peak cxi_write_lat"
-                raise Failed(f"{program}: not there; meson compile -C {build} {names} builds it")
+                raise Failed(f"{program}: not there; make bench builds it")
+
+    def local_of(self, tool):
+        target, initiator = self.cpus
+        return [str(self.tools / tool), "--local", "--cpu", f"{initiator},{target}",
+                "--latency-gap", "0"]
 
     def add(self, key, value):
         self.seen.setdefault(key, []).append(value)
@@ -193,8 +204,69 @@ class Bench:
         self.add(f"soft {size}{name}", statistics.median(samples))
         self.add(f"soft {size}{name} middle", middle_mean(samples))
 
+    def tool_median(self, key, tool, iterations, *more):
+        argv = [*self.local_of(tool), "-n", str(iterations), "--warmup", "1000", "--report-all"]
+        samples = samples_ns_of(output_of([*argv, *more]))
+        self.add(key, statistics.median(samples))
+        self.add(f"{key} middle", middle_mean(samples))
+
+    def peer(self, key, *words):
+        """UCX's own tool on posix shared memory, whole processes on the same two CPUs."""
+        if not self.ucx:
+            return
+        target, initiator = self.cpus
+        self.port += 1
+        common = [self.ucx, "-d", "memory", "-x", "posix", "-p", str(self.port)]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+                 "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(["taskset", "-c", str(target), *common], **quiet) as server:
+            try:
+                for _ in range(100):
+                    time.sleep(0.05)
+                    done = subprocess.run(
+                        ["taskset", "-c", str(initiator), *common, *words, "localhost"],
+                        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                        timeout=DEADLINE_S, check=False)
+                    final = [m for m in map(FINAL.match, done.stdout.splitlines()) if m]
+                    if done.returncode == 0 and final:
+                        self.add(key, float(final[-1].group(1)) * 1000)
+                        return
+                raise Failed(f"ucx_perftest {' '.join(words)}: {done.stderr.strip()[-300:]}")
+            finally:
+                server.kill()
+
+    def family(self):
+        """Ours and the peer's in turn, and the peer once more against itself."""
+        short = ["-t", "am_lat", "-D", "short", "-s", "8", "-n", "300000"]
+        bcopy = ["-t", "am_lat", "-D", "bcopy", "-s", "4096", "-n", "100000"]
+        get = ["-t", "get", "-D", "bcopy", "-s", "8", "-n", "1000000"]
+        fadd = ["-t", "fadd", "-s", "8", "-n", "1000000"]
+        for key, words in (("ucx am", short), ("ucx am 4K", bcopy), ("ucx get", get),
+                           ("ucx fadd", fadd)):
+            self.peer(key, *words)
+        self.tool_median("send 8 B", "cxi_send_lat", 50001, "-s", "8")
+        self.tool_median("send 4 KiB", "cxi_send_lat", 20001, "-s", "4096")
+        self.tool_median("send -R 1 MiB", "cxi_send_lat", 501, "-s", "1M", "-R")
+        self.tool_median("read 8 B", "cxi_read_lat", 50001, "-s", "8")
+        self.tool_median("fadd", "cxi_atomic_lat", 50001, "--fetching")
+        for key, words in (("ucx am again", short), ("ucx am 4K again", bcopy),
+                           ("ucx get again", get), ("ucx fadd again", fadd)):
+            self.peer(key, *words)
+        argv = [*self.stream_argv, "8", f"{self.cpus[0]},{self.cpus[1]}"]
+        self.add("stream 8 B", number_of(argv, "M/s"))
+        self.add("send -R GB/s", (1 << 20) / self.seen["send -R 1 MiB"][-1])
+        self.add("memcpy 1M GB/s", (1 << 20) / self.seen["memcpy 1 MiB"][-1])
+
+    def tails(self):
+        """Ten seconds of sends: all of them, as the tool keeps them."""
+        argv = [*self.local_of("cxi_send_lat"), "-n", "20000000", "--report-all"]
+        samples = sorted(samples_ns_of(output_of(argv)))
+        for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("maximum", 1)):
+            self.add(f"tail {name}", samples[min(len(samples) - 1, int(len(samples) * share))])
+
     def repetition(self):
         self.floors()
+        self.family()
         self.null()
         self.soft("8 B", 20001, 10000)
         self.soft("8 B", 20001, 10000, "--clock", "cycles", name=" cycles")
@@ -224,7 +296,7 @@ class Bench:
 # words, and as what says whether it holds of our median and the peer's.
 
 
-def rows(most):
+def rows(most, ucx):
     def no_more_than(factor):
         return f"at most {factor} x peer", lambda value, peer: value <= factor * peer
 
@@ -256,6 +328,29 @@ def rows(most):
         ("1 MiB", "soft 1 MiB", "ns", "memcpy 1 MiB"),
         ("64 MiB", "soft 64 MiB", "ns", "memcpy 64 MiB"),
         ("64 MiB, bandwidth", "soft GB/s", "GB/s", "memcpy GB/s", bandwidth),
+        ("Send, half round trip, median of samples",),
+        ("8 B", "send 8 B", "ns", "line-clock", no_more_than(1.3)),
+        ("8 B, mean of the middle half", "send 8 B middle", "ns", "line-clock"),
+        *([("8 B", "send 8 B", "ns", "ucx am", no_more_than(0.5)),
+           ("4 KiB", "send 4 KiB", "ns", "ucx am 4K", no_more_than(0.6)),
+           ("ucx_perftest am_lat short 8 B", "ucx am", "ns", "ucx am again"),
+           ("ucx_perftest am_lat bcopy 4 KiB", "ucx am 4K", "ns", "ucx am 4K again")] if ucx else []),
+        ("rendezvous 1 MiB", "send -R 1 MiB", "ns", "memcpy 1 MiB"),
+        ("rendezvous 1 MiB, bandwidth", "send -R GB/s", "GB/s", "memcpy 1M GB/s",
+         ("at least 0.8 x peer", lambda value, peer: value >= 0.8 * peer)),
+        ("one way, 8 B", "stream 8 B", "M/s", None, ("at least 20", lambda value, _: value >= 20)),
+        ("Read and fetching atomic, median of samples, clock cost removed",),
+        ("read 8 B", "read 8 B", "ns", "ucx get" if ucx else None,
+         no_more_than(1) if ucx else None),
+        ("read 8 B, mean of the middle half", "read 8 B middle", "ns"),
+        ("fetching SUM UINT64", "fadd", "ns", "ucx fadd" if ucx else None,
+         no_more_than(1) if ucx else None),
+        ("fetching SUM, mean of the middle half", "fadd middle", "ns"),
+        *([("ucx_perftest get bcopy 8 B", "ucx get", "ns", "ucx get again"),
+           ("ucx_perftest fadd", "ucx fadd", "ns", "ucx fadd again")] if ucx else []),
+        ("Tails of 20,000,000 sends of 8 B, one run",),
+        *((name, f"tail {name}", "ns", "tail p50" if name != "p50" else None)
+          for name in ("p50", "p99", "p99.9", "maximum")),
         (f"Start-up, wall time of {START_UPS} runs",),
         ("/bin/true", "/bin/true", "ms"),
         ("--help", "help", "ms", "/bin/true", start),
@@ -287,7 +382,7 @@ def row_text(bench, label, key, unit, peer=None, target=None):
 
 def table(bench, most):
     print(f"\n  {'':38}{'median':>10}       {'min - max':>21}  {'ratio':>8}   {'peer':17} target")
-    for row in rows(most):
+    for row in rows(most, bench.ucx):
         print(row[0] if len(row) == 1 else row_text(bench, *row))
 
 
@@ -319,6 +414,7 @@ def measure(asked):
           f"target on CPU {cpus[0]}, initiator on CPU {cpus[1]}", flush=True)
     for _ in range(asked.pairs):
         bench.repetition()
+    bench.tails()
     bench.start_ups()
     bench.memory(most)
     table(bench, most)

@@ -230,8 +230,7 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
         entry++;
     if (entry == SOFT_ENTRIES)
         return fail(-EINVAL, "soft: a receive into memory that is not exposed");
-    m->receives[slot].region = x->local;
-    m->receives[slot].at = x->at;
+    m->receives[slot].to = x->local->address + x->at;
     m->receives[slot].length = x->length;
     m->receives[slot].id = x->id;
     /* Written only when it changes: the sender keeps it in his cache. */
@@ -267,7 +266,7 @@ static inline int take_inline(struct soft_mail *m, struct completion *completion
                               size_t length)
 {
     uint64_t slot = m->filled % SOFT_RING;
-    char *to = m->receives[slot].region->address + m->receives[slot].at;
+    char *to = m->receives[slot].to;
     if (length == sizeof(uint64_t) && m->receives[slot].length >= length)
         memcpy(to, data, sizeof(uint64_t));
     else
@@ -291,7 +290,7 @@ static int take_pull(struct soft *soft, struct completion *completion, const cha
             news.at > soft->link.regions[news.entry].length - news.length)
             return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
         size_t left = fits - m->pulled, piece = left < SOFT_PIECE ? left : SOFT_PIECE;
-        memcpy(m->receives[slot].region->address + m->receives[slot].at + m->pulled,
+        memcpy(m->receives[slot].to + m->pulled,
                soft->link.regions[news.entry].address + news.at + m->pulled, piece);
         m->pulled += piece;
         if (m->pulled < fits)

@@ -99,8 +99,8 @@ struct soft_mail {
     uint64_t data_sent, their_posted; /* messages that used up a receive; receives they posted */
     uint64_t posted, filled;          /* ours */
     struct {
-        struct region *region;
-        size_t at, length;
+        char *to;
+        size_t length;
         uint64_t id;
     } receives[SOFT_RING];
     uint64_t pull_ids[SOFT_QUEUE]; /* rendezvous sends that wait for the target to have pulled */
