@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Option rows as help text. */
+#include "core/core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void opt_expand(const struct opt *row, const char *template, const struct opt_words *words,
+                char *text, size_t room)
+{
+    const struct {
+        const char *mark, *text;
+    } marks[] = {{"{default}", row->fallback},
+                 {"{Op}", words ? words->Op : ""},
+                 {"{ops}", words ? words->ops : ""}};
+    size_t used = 0;
+    while (*template && used + 1 < room) {
+        size_t i = 0;
+        while (i < LENGTH(marks) && strncmp(template, marks[i].mark, strlen(marks[i].mark)) != 0)
+            i++;
+        if (i == LENGTH(marks)) {
+            text[used++] = *template ++;
+            continue;
+        }
+        template += strlen(marks[i].mark);
+        for (const char *at = marks[i].text ? marks[i].text : ""; *at && used + 1 < room; at++)
+            text[used++] = *at;
+    }
+    text[used] = '\0';
+}
+
+enum { HELP_COLUMN = 26 };
+
+static int help_row(const struct opt *row, const struct opt_words *words, struct blob *text)
+{
+    char left[64], help[1024], letter[8] = "    ";
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    bool word = row->word && !(row->flags & OPT_BARE);
+    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, word ? "=" : "",
+             word ? row->word : "");
+    opt_expand(row, row->help, words, help, sizeof help);
+    /* A left part that is too long gets a line of its own. */
+    bool beside = strlen(left) + 1 < HELP_COLUMN;
+    int status = beside ? blob_add(text, "%-*s", HELP_COLUMN, left)
+                        : blob_add(text, "%s\n%*s", left, HELP_COLUMN, "");
+    char *rest = NULL;
+    for (char *line = strtok_r(help, "\n", &rest); line && !status;) {
+        status = blob_add(text, "%s\n", line);
+        line = strtok_r(NULL, "\n", &rest);
+        if (line && !status)
+            status = blob_add(text, "%*s", HELP_COLUMN, "");
+    }
+    return status;
+}
+
+int opt_help(const struct opt_set *set, const struct opt_words *words, unsigned ours,
+             struct blob *text)
+{
+    int status = 0;
+    for (const struct opt *row = opt_next(set, NULL); row && !status; row = opt_next(set, row))
+        if (row->name && (row->flags & OPT_OURS) == ours)
+            status = help_row(row, words, text);
+    return status;
+}
