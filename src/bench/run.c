@@ -7,12 +7,21 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { POPULATE_BYTES = 64 << 20, MOMENT_MS = 200, PROBES = 51, PROBE_MAX_BYTES = 1 << 20 };
+enum {
+    POPULATE_BYTES = 64 << 20,
+    MOMENT_MS = 200,
+    VIGIL_MS = 20,
+    PROBES = 51,
+    PROBE_MAX_BYTES = 1 << 20
+};
 static const uint64_t probe_ns = 20000000;
 static const double clock_share_worth_saying = 0.20;
 
@@ -211,14 +220,55 @@ static int exchange_facts(struct run *run, struct bench_facts *facts)
 
 /* ---- measuring ---- */
 
+/* Whoever reads our output may take his time: meanwhile the other end is to know that we live. What
+ * goes wrong here is found again by the next who looks. */
+struct vigil {
+    struct peer *peer;
+    pthread_t thread;
+    atomic_bool over;
+    bool begun;
+};
+
+static void *keep_vigil(void *arg)
+{
+    struct vigil *vigil = arg;
+    while (!atomic_load(&vigil->over) && !peer_alive(vigil->peer))
+        poll(NULL, 0, VIGIL_MS);
+    return NULL;
+}
+
+static void vigil_begin(struct vigil *vigil, struct peer *peer)
+{
+    sigset_t all, before;
+    *vigil = (struct vigil){.peer = peer};
+    /* Signals stay with the thread that measures. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    vigil->begun = !pthread_create(&vigil->thread, NULL, keep_vigil, vigil);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void vigil_end(struct vigil *vigil)
+{
+    atomic_store(&vigil->over, true);
+    if (vigil->begun)
+        pthread_join(vigil->thread, NULL);
+}
+
 static int tell_row(struct run *run, struct result *result)
 {
     struct report *report = run->wish->report;
+    struct vigil vigil;
     int status = 0;
-    if (run->plan->report_all)
-        for (uint64_t i = 0; i < run->stats->count && i < run->stats->kept_room && !status; i++)
-            status = report->ops->sample(report, i, run->stats->kept_ps[i]);
-    return status ? status : report->ops->row(report, result);
+    if (!run->plan->report_all)
+        return report->ops->row(report, result);
+    vigil_begin(&vigil, run->peer);
+    for (uint64_t i = 0; i < run->stats->count && i < run->stats->kept_room && !status; i++)
+        status = report->ops->sample(report, i, run->stats->kept_ps[i]);
+    if (!status)
+        status = report->ops->row(report, result);
+    vigil_end(&vigil);
+    return status;
 }
 
 static int measure(struct run *run, struct interference *sum)

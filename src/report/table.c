@@ -11,9 +11,11 @@ enum { COLUMN = 10, COLUMNS = 5, LABEL = 17 };
 
 static int flushed(struct report_table *t)
 {
-    if (fflush(t->out) || ferror(t->out))
-        return fail(-EIO, "writing results: %s", strerror(errno));
-    return 0;
+    if (!fflush(t->out) && !ferror(t->out))
+        return 0;
+    if (errno == EINTR)
+        return fail(-EINTR, "interrupted");
+    return fail(-EIO, "writing results: %s", strerror(errno));
 }
 
 static void separator(struct report_table *t)
