@@ -177,7 +177,7 @@ static void the_header_of_a_server_with_everything_given_is_this_one(void **stat
                              "Inter-Iter Gap   : 1000 microseconds\n"
                              "Min Write Size   : 8\n"
                              "Max Write Size   : 1048576\n"
-                             "IDC              : Enabled (up to 224 bytes)\n"
+                             "IDC              : Enabled\n"
                              "Restricted       : Disabled\n"
                              "LL Cmd Launch    : Disabled\n"
                              "Results Reported : Summary\n"
@@ -196,7 +196,7 @@ static void each_option_shows_in_the_header(void **state)
     } cases[] = {{{"-s", "224"}, "IDC              : Enabled"},
                  {{"-s", "225"}, "IDC              : Disabled (over 224 bytes)"},
                  {{"-s", "256:1024"}, "IDC              : Disabled (over 224 bytes)"},
-                 {{"-s", "8:256"}, "IDC              : Enabled (up to 224 bytes)"},
+                 {{"-s", "8:256"}, "IDC              : Enabled"},
                  {{"-s", "8:128"}, "IDC              : Enabled"},
                  {{"--no-idc"}, "IDC              : Disabled"},
                  {{"--no-idc", "-s", "8:256"}, "IDC              : Disabled"},

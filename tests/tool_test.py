@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cxi_write_lat as its user meets it: two processes, their transcripts, and whether the numbers are
-true. The guide's texts are held here; where ours may differ is named one by one."""
+true. The guide's texts are held here; where ours may differ is named one by one. What the other
+tools have in common with it follows at the end, and what they have of their own."""
 import os
 import re
 import signal
@@ -332,7 +333,7 @@ HEADERS = (
      {"IDC": "Disabled", "LL Cmd Launch": "Disabled", "Restricted": "Disabled"}),
     (("-s", "224"), {"IDC": "Enabled", "Write Size": "224"}),
     (("-s", "225"), {"IDC": "Disabled (over 224 bytes)", "Write Size": "225"}),
-    (("-s", "8:256"), {"IDC": "Enabled (up to 224 bytes)"}),
+    (("-s", "8:256"), {"IDC": "Enabled"}),
     (("-s", "256:1K"), {"IDC": "Disabled (over 224 bytes)"}),
     (("-s", "8:256", "--no-idc"), {"IDC": "Disabled"}),
     (("-n", "7", "--warmup", "3", "--latency-gap", "20"),
@@ -597,12 +598,12 @@ def preempted(process):
     return int(match[1]) if match else 0
 
 
-def undisturbed(attempt, *args):
+def undisturbed(attempt, *args, tool=TOOL):
     """A noisy neighbour spoils one attempt, not six; one that never rests makes it a skip. attempt
     is given a run that ended well."""
     crowded = True
     for left in reversed(range(6)):
-        process = ended(run(TOOL, "--local", *args, limit=60), 0)
+        process = ended(run(tool, "--local", *args, limit=60), 0)
         try:
             return attempt(process)
         except tap.Failure:
@@ -648,13 +649,13 @@ def has_cycles():
     return run(TOOL, "--local", *QUICK, "-c", "cycles").code != 1
 
 
-def programmed_delay(clock):
+def programmed_delay(clock, name=NAME, iters=100000):
     if clock == "cycles" and not has_cycles():
         skip("this machine has no cycle counter that can be trusted")
 
     def attempt(client):
         samples = samples_of(client)[0]
-        equal(len(samples), 100000)
+        equal(len(samples), iters)
         summary_follows_from_samples(client)
         if min(samples) < 2:
             raise AssertionError(f"a delay of 2 us was measured as {min(samples)}")
@@ -663,14 +664,21 @@ def programmed_delay(clock):
         if not SANITIZED:
             between(median, 1.96, 2.04, "median of a delay of 2 us")
 
-    undisturbed(attempt, "-d", "null:delay=2us", "--latency-gap", "0", "-n", "100000",
-                "--report-all", "-c", clock)
+    undisturbed(attempt, "-d", "null:delay=2us", "--latency-gap", "0", "-n", str(iters),
+                "--report-all", "-c", clock, tool=tap.tool_path(name))
 
 
 tap.add("a programmed delay of 2 us reads 2 us by clock_gettime", programmed_delay, "clock_gettime",
         by_itself=True)
 tap.add("a programmed delay of 2 us reads 2 us by cycles", programmed_delay, "cycles",
         by_itself=True)
+
+
+# A send is half of two delays.
+for name in ("cxi_send_lat", "cxi_read_lat", "cxi_atomic_lat"):
+    for clock in ("clock_gettime", "cycles"):
+        tap.add(f"a programmed delay of 2 us reads 2 us by {clock} in {name}", programmed_delay,
+                clock, name, 50000, by_itself=True)
 
 
 @alone
@@ -687,6 +695,211 @@ def a_programmed_jitter_is_seen():
     undisturbed(attempt, "-d", "null:delay=1ms,jitter=1ms", "--latency-gap", "0", "-n", "300",
                 "--report-all")
 
+
+# ---- the other tools ----
+
+# tool: (title, width of a separator, first column, title of the samples, a size)
+OTHERS = {
+    "cxi_read_lat": ("CXI RDMA Read Latency Test", 72, "RDMA Size[B]       Reads", "   ReadNum",
+                     ("-s", "64")),
+    "cxi_send_lat": ("CXI RDMA Send Latency Test", 70, "     Bytes       Sends", "   SendNum",
+                     ("-s", "64")),
+    "cxi_atomic_lat": ("CXI Atomic Memory Operation Latency Test", 71, "AMO Size[B]         Ops",
+                       "     OpNum", ("-A", "MAX")),
+}
+
+
+def each_other(function):
+    """Registers a test of every other tool."""
+    words = function.__name__.replace("_", " ")
+    for name in OTHERS:
+        tap.add(f"{name}: {words}", function, name)
+    return function
+
+
+def whole_transcript_of(name, process):
+    """Separators of the tool's width, never two in a row, one at the end."""
+    title, width, *_ = OTHERS[name]
+    lines, separator = lines_of(process.out), "-" * width
+    for line, following in zip(lines, lines[1:] + [""]):
+        if line.startswith("---"):
+            equal(line, separator, "a separator", process)
+            check(following != separator, "two separators in a row", process)
+    equal(lines[-1], separator, "the last line", process)
+    check("    " + title in lines, process)
+    return lines
+
+
+@each_other
+def both_ends_agree(name):
+    tool, size = tap.tool_path(name), OTHERS[name][4]
+    server, client = pair(tool, *QUICK, *size, "-d", "cxi1", server_args=("-d", "cxi0"))
+    whole_transcript_of(name, server)
+    whole_transcript_of(name, client)
+    equal(header_value(server, "Remote (client)") + " VNI 10",
+          header_value(client, "Local (client)"))
+    equal(header_value(server, "Local (server)"),
+          header_value(client, "Remote (server)") + " VNI 10")
+    equal(header_value(server, "Clock"), header_value(client, "Clock"))
+    equal(sentences(server) + sentences(client), [], server, client)
+    check(server.out.count("See client for results.\n") == 1, server)
+    check("See client" not in client.out and "Min[us]" not in server.out, server, client)
+
+
+@each_other
+def version_and_help(name):
+    tool = tap.tool_path(name)
+    for option in ("-V", "--version"):
+        shown = ended(run(tool, option), 0)
+        check(re.fullmatch(rf"{name} \(Weft\) \d+\.\d+\.\d+\n", shown.out), shown)
+    equal(ended(run(tool, "127.0.0.1", "-n", "5", "--help"), 0).out, run(tool, "--help").out)
+    ours = run(tool, "--help").out.partition("\nWeft options:\n")[2]
+    for option in ("-c, --clock", "--ignore-cpu-freq-mismatch", "--local", "--loop", "--bind",
+                   "--timeout", "--wait", "--cpu", "--verify"):
+        check(re.search(rf"^ +{re.escape(option)}\b", ours, re.M), f"no {option}", ours)
+
+
+@each_other
+def the_summary_follows_from_its_samples(name):
+    _, width, column, number, _ = OTHERS[name]
+    for more in ((), ("--no-ll",), ("-d", "null:delay=3us"),
+                 ("-d", "null:delay=1us,jitter=300us", "-n", "3", "--warmup", "0")):
+        client = ended(run(tap.tool_path(name), "--local", "-n", "300", "--latency-gap", "0",
+                           "--report-all", *more), 0)
+        summary_follows_from_samples(client)
+        lines = whole_transcript_of(name, client)
+        check(f"{number}  Latency[us]" in lines, client)
+        titles = f"{column}     Min[us]     Max[us]    Mean[us]  StdDev[us]"
+        equal((len(titles), lines[-3]), (width, titles), client)
+
+
+@each_other
+def all_samples_and_a_duration_do_not_go_together(name):
+    server, client = pair(tap.tool_path(name), "--report-all", "-D", "1", "-n", "5",
+                          "--latency-gap", "100")
+    check(re.search("--report-all.*ignored", client.err), client)
+    check(re.search("--duration.*--iters|--iters.*--duration", client.err), client)
+    for process in (server, client):
+        equal(header_value(process, "Results Reported"), "Summary")
+        equal(header_value(process, "Duration"), "1 seconds")
+    check(OTHERS[name][3] not in client.out and rows_of(client)[0][1] > 5, client)
+
+
+@each_other
+def overridden_options_are_reported(name):
+    server, client = pair(tap.tool_path(name), *QUICK, "--no-ll",
+                          server_args=("-n", "7", "--report-all", "--latency-gap", "0"))
+    equal(header_value(server, "Iterations"), "3")
+    equal(header_value(server, "Results Reported"), "Summary")
+    equal(header_value(server, "LL Cmd Launch"), "Disabled")
+    said = "\n".join(sentences(server))
+    for option in ("--iters 7", "--report-all"):
+        check(option in said, f"nothing of {option}", server)
+    check("--latency-gap" not in said and not sentences(client), server, client)
+
+
+@each_other
+def null_says_what_it_cannot_honour(name):
+    tool = tap.tool_path(name)
+    ways = {"cxi_send_lat": ((), ("-R",)), "cxi_atomic_lat":
+            ((), ("--fetching", "--matching"), ("-A", "CSWAP", "-C", "NE", "-T", "DOUBLE"),
+             ("-T", "UINT128", "-A", "CSWAP"))}.get(name, ((), ("-s", "1:1M")))
+    for way in ways:
+        client = ended(run(tool, "--local", *QUICK, "-d", "null", *way), 0)
+        check(header_value(client, "Fabric").startswith("null "), client)
+        for label in {"cxi_read_lat": ("Restricted", "LL Cmd Launch"),
+                      "cxi_send_lat": ("IDC", "LL Cmd Launch", *way and ("Rendezvous",)),
+                      "cxi_atomic_lat": ("IDC", "Matching LEs", "Restricted", "LL Cmd Launch")
+                      }[name]:
+            check(re.fullmatch(r"n/a \(.+\)", header_value(client, label)), label, client)
+        check(rows_of(client) and all(row[1] == 3 for row in rows_of(client)), client)
+        refused = ended(run(tool, "--local", "-d", "null", "--verify", *way), 2)
+        check("--verify" in tap.one_sentence(refused, name), refused)
+        equal(refused.out, "")
+
+
+@alone
+def a_row_of_a_send_appears_when_its_size_is_done():
+    client = Process([tap.tool_path("cxi_send_lat"), "--local", "-s", "1:4", "-n", "300"])
+    client.wait_for(r"^ {9}1  ")
+    check(not re.search(r"^ {9}4  ", client.out, re.M), "the first row came with the last", client)
+    ended(client, 0)
+
+
+# ---- read ----
+
+READ, SEND = tap.tool_path("cxi_read_lat"), tap.tool_path("cxi_send_lat")
+ODD_SIZES = (3, 7, 9, 63, 65, 223, 224, 225, 4095, 4097, 1000003)
+
+
+@test
+def verify_passes_for_many_sizes_and_every_way_to_read():
+    for way in ((), ("--no-ll",), ("--unrestricted",), ("--no-ll", "--unrestricted")):
+        client = ended(run(READ, "--local", "--verify", *QUICK, "-s", "1:1M", *way), 0)
+        equal([row[:2] for row in rows_of(client)], [(1 << i, 3) for i in range(21)], client)
+        equal(header_value(client, "LL Cmd Launch"),
+              "Disabled" if "--no-ll" in way else "Enabled")
+        equal(header_value(client, "Restricted"),
+              "Disabled" if "--unrestricted" in way else "Enabled")
+        check("\nIDC " not in client.out, "a read has no immediate data", client)
+    for size in ODD_SIZES:
+        for way in ((), ("--no-ll", "--unrestricted")):
+            ended(run(READ, "--local", "--verify", *QUICK, "-s", str(size), *way), 0)
+    pair(READ, *QUICK, "--verify", "-d", "cxi2", "-s", "1:4K", server_args=("-d", "cxi3"))
+
+
+# ---- send ----
+
+# (options, IDC, Rendezvous) for sizes of which some are immediate
+SENDS = {
+    "eager": ((), None), "rendezvous": (("-R",), "Disabled - Not Applicable"),
+    "eager without immediate data": (("--no-idc",), "Disabled"),
+    "eager through the queue": (("--no-ll",), None),
+    "rendezvous through the queue": (("-R", "--no-ll"), "Disabled - Not Applicable"),
+    "eager through the queue without immediate data": (("--no-ll", "--no-idc"), "Disabled"),
+}
+
+
+def verified_sends(way, idc):
+    traces = tap.Traces()
+    client = ended(run(SEND, "--local", "--verify", *QUICK, "-s", "1:16777216", *way, limit=60,
+                       env=traces.env), 0)
+    equal([row[:2] for row in rows_of(client)], [(1 << i, 3) for i in range(25)], client)
+    check(header_value(client, "IDC") == idc if idc else
+          header_value(client, "IDC").startswith("Enabled"), client)
+    equal(header_value(client, "LL Cmd Launch"), "Disabled" if "--no-ll" in way else "Enabled")
+    check(("\nRendezvous       : Enabled\n" in client.out) == ("-R" in way), client)
+    check("\nRestricted " not in client.out, client)
+    for size in ODD_SIZES:
+        ended(run(SEND, "--local", "--verify", *QUICK, "-s", str(size), *way), 0)
+    traces.nothing()
+
+
+for words, (way, idc) in SENDS.items():
+    tap.add(f"verify passes for sends of 1 to 16777216 bytes, {words}", verified_sends, way, idc)
+
+
+@test
+def verify_of_many_sends_in_two_processes():
+    for way in ((), ("-R",), ("--no-ll", "-s", "4K"), ("-R", "-s", "300000")):
+        _, client = pair(SEND, "--verify", "-n", "2000", "--latency-gap", "0", *way)
+        equal(rows_of(client)[0][1], 2000, client)
+
+
+def sends_for_a_second(*way):
+    """Both ends stop after the same iteration, also where another size follows."""
+    for gap in ("1000", "0"):
+        server, client = pair(SEND, "-D", "1", "-s", "8:16", "--latency-gap", gap, *way)
+        equal([row[0] for row in rows_of(client)], [8, 16], client)
+        check(all(row[1] > 10 for row in rows_of(client)), client)
+        equal(lines_of(server.out)[-2:], ["See client for results.", "-" * 70], server)
+        equal(sentences(server) + sentences(client), [], server, client)
+        between(client.ended - client.began, 2, 8, "two sizes of a second each")
+
+
+for way in ((), ("-R",), ("--no-ll", "--no-idc")):
+    tap.add(f"sends for a second a size end cleanly at both ends {' '.join(way)}",
+            sends_for_a_second, *way)
 
 if __name__ == "__main__":
     tap.main()

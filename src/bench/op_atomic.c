@@ -83,8 +83,11 @@ static struct step step_of(const struct plan *plan, uint64_t number)
 static int set_back(struct run *run, unsigned number)
 {
     enum amo_type type = type_of(run->plan);
-    struct xfer put = {
-        .local = &run->buffer, .at = RESET, .remote = &run->remote, .length = amo_size(type)};
+    struct xfer put = {.local = &run->buffer,
+                       .at = RESET,
+                       .remote = &run->remote,
+                       .length = amo_size(type),
+                       .how = HINT(LL) & run->facts.honours};
     model_number(type, number, run->buffer.address + RESET);
     memcpy(run->amo_value, run->buffer.address + RESET, amo_size(type));
     return run->facts.alone ? 0 : run_do(run, VERB_WRITE, run->fabric->write, &put);

@@ -134,8 +134,6 @@ static int show_idc(const void *facts, char *text, size_t room)
         return snprintf(text, room, "%s", not_applicable);
     if (honoured && !plan->no_idc && plan->size.min > fabric->max_inline)
         return snprintf(text, room, "Disabled (over %zu bytes)", fabric->max_inline);
-    if (honoured && !plan->no_idc && plan->size.max > fabric->max_inline)
-        return snprintf(text, room, "Enabled (up to %zu bytes)", fabric->max_inline);
     return show_hint(facts, HINT_INLINE, plan->no_idc, text, room);
 }
 
