@@ -18,14 +18,14 @@ REFUSAL_S = 2
 ROLES = (("-p", "0"), ("127.0.0.1",), ("--local",))  # server, client, both
 
 
-def refused(code, *args, names=(), env=None):
+def refused(code, *args, names=(), env=None, tool=NAME):
     """Ends within the limit with this code, one line on stderr, nothing on stdout."""
     traces = tap.Traces()
-    process = Process([TOOL, *args], limit=REFUSAL_S, env=env or traces.env)
+    process = Process([tap.tool_path(tool), *args], limit=REFUSAL_S, env=env or traces.env)
     traces.watch(process)
     ended(process, code)
     lines = lines_of(process.err)
-    check(len(lines) == 1 and lines[0].startswith(NAME + ": "), "one line of ours is wanted",
+    check(len(lines) == 1 and lines[0].startswith(tool + ": "), "one line of ours is wanted",
           process)
     check(lines[0].isprintable(), "control characters on the terminal", ascii(lines[0]))
     for name in names:
@@ -83,7 +83,7 @@ def to_be_named(value):
     return value[:30]
 
 
-def malformed_values(short, long, values):
+def malformed_values(short, long, values, tool=NAME):
     """Every value in a way of writing it, in turn; all of them are tried before it fails."""
     wrong = []
 
@@ -95,7 +95,7 @@ def malformed_values(short, long, values):
         args = ways[number % len(ways)]
         free = () if short == "-p" else ("-p", "0")
         try:
-            refused(2, *free, *args, names=(to_be_named(value),))
+            refused(2, *free, *args, names=(to_be_named(value),), tool=tool)
         except tap.Failure as why:
             wrong.append(f"{printable(' '.join(args))}: {why}")
 
@@ -107,6 +107,118 @@ for (short, long), values in BAD:
     kind = " for a fabric" if values[0].startswith("null:") else ""
     tap.add(f"every malformed value of {long}{kind} is refused", malformed_values, short, long,
             values)
+
+
+# ---- the other tools ----
+
+OTHERS = ("cxi_read_lat", "cxi_send_lat", "cxi_atomic_lat")
+ATOMIC = "cxi_atomic_lat"
+ONLY_SIZED = ("--tx-gpu", "--rx-gpu", "--gpu-type", "--size", "--use-hp")
+# Rows are shared: of what all tools take a few values do. (short, long, values)
+BAD_ATOMIC = (
+    (("-A", "--atomic-op"), ("", "x", "SU", "SUMM", "SUM ", " SUM", "0", "SUM,MIN", "CSWAP EQ",
+                             "EQ", "UINT64", "٣", "S" * 100)),
+    (("-C", "--cswap-op"), ("", "x", "E", "EQQ", "==", "<", "EQ ", "0", "EQ,NE", "SUM", "CSWAP")),
+    (("-T", "--atomic-type"), ("", "x", "INT", "UINT", "INT128", "UINT64 ", "UINT63", "64", "8",
+                               "FLOAT COMPLEX", "COMPLEX", "SUM", "INT8,INT16", "U" * 100)),
+)
+
+
+def malformed_common_values(tool):
+    wrong = []
+    for number, ((short, long), values) in enumerate(BAD):
+        if tool == ATOMIC and long in ONLY_SIZED:
+            continue
+        few = [value for at, value in enumerate(values) if at % 5 == number % 5][:5]
+        try:
+            malformed_values(short, long, few, tool)
+        except tap.Failure as why:
+            wrong.append(f"{long}: {why}")
+    check(not wrong, *wrong)
+
+
+for tool in OTHERS:
+    tap.add(f"{tool}: malformed values of the shared options are refused", malformed_common_values,
+            tool)
+tap.add("cxi_send_lat: every malformed value of --size is refused", malformed_values, "-s",
+        "--size", NO_SIZE, "cxi_send_lat")
+for (short, long), values in BAD_ATOMIC:
+    tap.add(f"every malformed value of {long} is refused", malformed_values, short, long, values,
+            ATOMIC)
+
+
+@test
+def an_unknown_op_compare_or_type_is_refused_with_those_there_are():
+    refused(2, "--local", "-A", "MUL", names=("MIN", "LXOR", "CSWAP", "AXOR"), tool=ATOMIC)
+    refused(2, "--local", "-A", "CSWAP", "-C", "ZZ", names=("EQ", "NE", "LE", "LT", "GE", "GT"),
+            tool=ATOMIC)
+    refused(2, "--local", "-T", "INT256", names=("INT8", "UINT64", "DOUBLE_COMPLEX", "UINT128"),
+            tool=ATOMIC)
+
+
+# What a tool does not have; another one has it, or had it.
+FOREIGN = {
+    "cxi_read_lat": ("--no-idc", "-R", "--rdzv", "-A", "--atomic-op=SUM", "--fetching"),
+    "cxi_send_lat": ("--unrestricted", "-A", "--fetching", "--matching", "-T"),
+    ATOMIC: ("-s", "--size=8", "-t", "--tx-gpu=0", "-r", "--rx-gpu=0", "-g", "--gpu-type=AMD",
+             "--use-hp=2M", "-R", "--rdzv"),
+}
+
+
+def foreign_options(tool):
+    for option in FOREIGN[tool]:
+        refused(2, "-p", "0", option, names=(option.partition("=")[0],), tool=tool)
+
+
+def roles_of(tool):
+    refused(2, "127.0.0.1", "127.0.0.2", names=("127.0.0.2",), tool=tool)
+    refused(2, "--local", "127.0.0.1", names=("--local", "127.0.0.1"), tool=tool)
+    refused(2, "--loop", "--local", names=("--loop", "--local"), tool=tool)
+    refused(2, "", tool=tool)
+    refused(2, "-p", "0", "--cpu", "0,1", names=("--cpu",), tool=tool)
+
+
+def flags_of(tool):
+    mine = {"cxi_read_lat": ("--unrestricted",), "cxi_send_lat": ("--rdzv", "--no-idc"),
+            ATOMIC: ("--fetching", "--matching", "--unrestricted", "--no-idc")}[tool]
+    for option in (*mine, "--no-ll", "--report-all", "--verify"):
+        refused(2, "-p", "0", f"{option}=1", names=(option,), tool=tool)
+        refused(2, "-p", "0", f"{option}=", names=(option,), tool=tool)
+
+
+def missing_values_of(tool):
+    for option in ("-d", "-p", "-n", "-D", "-c", "--warmup", "--timeout", "--cpu") + (
+            ("-A", "-C", "-T", "--atomic-op", "--cswap-op", "--atomic-type") if tool == ATOMIC else
+            ("-s", "--size", "--use-hp", "-t")):
+        refused(2, option, names=(option,), tool=tool)
+
+
+def devices_of(tool):
+    for role in ROLES:
+        refused(1, *role, "-d", "cxi99", names=("cxi99", "cxi0"), tool=tool)
+        if tool != ATOMIC:
+            process = ended(Process([tap.tool_path(tool), *role, "-t", "0"], limit=REFUSAL_S), 1)
+            check("GPU" in one_sentence(process, tool), process)
+
+
+for tool in OTHERS:
+    tap.add(f"{tool}: options of other tools are refused", foreign_options, tool)
+    tap.add(f"{tool}: roles that exclude each other are refused", roles_of, tool)
+    tap.add(f"{tool}: a value behind a flag is refused", flags_of, tool)
+    tap.add(f"{tool}: an option without its value is refused", missing_values_of, tool)
+    tap.add(f"{tool}: what is not on this machine is refused", devices_of, tool)
+
+
+@test
+def two_tools_that_differ_are_told_so():
+    for ours, theirs in zip(OTHERS, OTHERS[1:] + (NAME,)):
+        server = Server(tap.tool_path(ours))
+        client = ended(Client(tap.tool_path(theirs), server, *QUICK), 1, 5)
+        sentence = one_sentence(client, theirs)
+        check(ours in sentence and theirs in sentence, sentence)
+        server.wait_for(theirs, 5, "err")
+        ended(Client(tap.tool_path(ours), server, *QUICK), 0)
+        ended(server, 0)
 
 
 @test
@@ -356,6 +468,18 @@ def the_largest_size_works():
                        "--latency-gap", "0", limit=60), 0)
     equal([row[:2] for row in rows_of(client)], [(4294967295, 1)])
     equal(header_value(client, "Write Size"), "4294967295")
+
+
+@alone
+def the_largest_rendezvous_works():
+    if SANITIZED:
+        skip("a sanitizer needs more memory and time")
+    if tap.available_bytes() < 20 << 30:
+        skip("needs 20 GiB of available memory")
+    client = ended(run(tap.tool_path("cxi_send_lat"), "--local", "-R", "-s", "4294967295", "-n",
+                       "1", "--warmup", "0", "--latency-gap", "0", limit=120), 0)
+    equal([row[:2] for row in rows_of(client)], [(4294967295, 1)])
+    equal(header_value(client, "Send Size"), "4294967295")
 
 
 def says_what_is_missing(iters):

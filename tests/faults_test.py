@@ -29,15 +29,34 @@ PHASES = {"without gaps": ("--latency-gap", "0"),
           "in a long gap": ("--latency-gap", "60000000", "--warmup", "0")}
 
 
+# The other tools, each in its ways: (tool, options).
+KINDS = {"read": ("cxi_read_lat", ()),
+         "an eager send": ("cxi_send_lat", ()),
+         "a rendezvous send": ("cxi_send_lat", ("-R",)),
+         "an atomic": ("cxi_atomic_lat", ("--fetching",))}
+SEPARATORS = {"cxi_write_lat": 72 * "-", "cxi_read_lat": 72 * "-", "cxi_send_lat": 70 * "-",
+              "cxi_atomic_lat": 71 * "-"}
+
+
+def name_of(end):
+    """The tool that a process runs."""
+    return next(name for name in map(os.path.basename, end.argv) if name in SEPARATORS)
+
+
+def separator_of(end):
+    return SEPARATORS[name_of(end)]
+
+
 class Pair:
     """Server and client in the middle of an endless run."""
 
-    def __init__(self, *args, server_args=(), settle=0.4):
+    def __init__(self, *args, server_args=(), settle=0.4, name=NAME, **more):
         self.traces = Traces()
-        self.server = Server(TOOL, *server_args, env=self.traces.env)
-        self.client = Client(TOOL, self.server, *ENDLESS, *args, env=self.traces.env)
+        tool = tap.tool_path(name)
+        self.server = Server(tool, *server_args, env=self.traces.env, **more)
+        self.client = Client(tool, self.server, *ENDLESS, *args, env=self.traces.env, **more)
         for end in (self.server, self.client):
-            end.wait_for("^Remote .*\n" + SEPARATOR)
+            end.wait_for("^Remote .*\n" + separator_of(end) + "$")
         time.sleep(settle)
         check(self.server.running() and self.client.running(), self.server, self.client)
         self.traces.watch(self.server, self.client)
@@ -49,7 +68,7 @@ class Pair:
 def lost_its_peer(end, *words):
     """Ends with code 4 in time and says in one sentence what it lost."""
     ended(end, 4, TIMEOUT_S + GRACE_S)
-    sentence = one_sentence(end, NAME)
+    sentence = one_sentence(end, name_of(end))
     for word in words:
         check(word in sentence, f"no {word!r}", sentence)
 
@@ -57,7 +76,7 @@ def lost_its_peer(end, *words):
 def told_what_was_measured(client, *marks):
     """A row with what there is, marked as not complete, and a separator."""
     lines = lines_of(client.out)
-    equal(lines[-1], SEPARATOR, client)
+    equal(lines[-1], separator_of(client), client)
     rows = rows_of(client)
     check(len(rows) == 1 and rows[0][1] >= 1, "a row of what was measured", client)
     check(any(re.search(mark, line, re.I) for line in lines[-3:] for mark in marks),
@@ -94,6 +113,121 @@ for phase in PHASES:
     for victim in ("server", "client"):
         tap.add(f"the {victim} is killed {phase}: the other ends with 4", killed, victim, phase)
         tap.add(f"the {victim} is stopped {phase}: the other ends with 4", stopped, victim, phase)
+
+
+# What the other tools are doing when it happens; in the last two something was measured before.
+MOMENTS = {"while it warms up": ("--warmup", "1000000000000", "--latency-gap", "0"), **PHASES}
+
+
+def struck(kind, blow, victim, moment):
+    """One end is killed or stopped: the other ends in time, and what it measured is told."""
+    name, args = KINDS[kind]
+    run_ = Pair(*args, *MOMENTS[moment], name=name)
+    hit, survivor = run_.ends(victim)
+    hit.kill(signal.SIGKILL if blow == "killed" else signal.SIGSTOP)
+    begin = time.monotonic()
+    lost_its_peer(survivor, victim)
+    equal(lines_of(survivor.out)[-1], separator_of(survivor), survivor)
+    if moment not in PHASES:
+        equal(rows_of(run_.client), [], "nothing was measured yet", run_.client)
+    elif victim == "server":
+        told_what_was_measured(run_.client, "incomplete", "interrupted")
+    if blow == "stopped":
+        check(survivor.ended - begin > TIMEOUT_S * 0.5, "it did not wait for the timeout", survivor)
+        hit.kill(signal.SIGCONT)
+        ended(hit, 4, TIMEOUT_S + GRACE_S)
+    run_.traces.nothing()
+
+
+for kind in KINDS:
+    for moment in MOMENTS:
+        for victim in ("server", "client"):
+            for blow in ("killed", "stopped"):
+                tap.add(f"{kind}: the {victim} is {blow} {moment}", struck, kind, blow, victim,
+                        moment)
+
+
+def struck_mid_rendezvous(blow, victim):
+    if SANITIZED or tap.available_bytes() < 8 << 30:
+        skip("needs 8 GiB of memory and no sanitizer")
+    # A message takes a tenth of a second or more, and there is nothing but messages.
+    run_ = Pair("-R", "-s", "1G", "--warmup", "0", "--latency-gap", "0", name="cxi_send_lat",
+                settle=0.2)
+    hit, survivor = run_.ends(victim)
+    hit.kill(signal.SIGKILL if blow == "killed" else signal.SIGSTOP)
+    lost_its_peer(survivor, victim)
+    if blow == "stopped":
+        hit.kill(signal.SIGCONT)
+        ended(hit, 4, TIMEOUT_S + GRACE_S)
+    run_.traces.nothing()
+
+
+for victim in ("server", "client"):
+    for blow in ("killed", "stopped"):
+        tap.add(f"the {victim} is {blow} in the middle of a rendezvous", struck_mid_rendezvous,
+                blow, victim, by_itself=True)
+
+
+def struck_between_sizes(name, args, blow, victim):
+    """A size is one iteration, so that most of the time passes between sizes. It ends with the
+    first round in which the other was not done yet."""
+    for _ in range(6):
+        traces = Traces()
+        server = Server(tap.tool_path(name), env=traces.env)
+        client = Client(tap.tool_path(name), server, *args, "-s", "1:32M", "-n", "1", "--warmup",
+                        "0", "--latency-gap", "0", "--timeout", str(TIMEOUT_S), env=traces.env)
+        hit, survivor = (client, server) if victim == "client" else (server, client)
+        client.wait_for(r"^ +1  +1  ")
+        hit.kill(signal.SIGKILL if blow == "killed" else signal.SIGSTOP)
+        traces.watch(server, client)
+        survivor.wait(TIMEOUT_S + GRACE_S)
+        if survivor.code:
+            lost_its_peer(survivor, victim)
+            equal(rows_of(client)[0][:2], (1, 1), client)
+        hit.kill(signal.SIGCONT)
+        hit.wait(TIMEOUT_S + GRACE_S)
+        traces.nothing()
+        if survivor.code:
+            return
+    skip("every run was over before it was hit")
+
+
+for kind, (name, args) in {"write": (NAME, ()), **KINDS}.items():
+    if name != "cxi_atomic_lat":
+        for victim in ("server", "client"):
+            for blow in ("killed", "stopped"):
+                tap.add(f"{kind}: the {victim} is {blow} between sizes", struck_between_sizes, name,
+                        args, blow, victim)
+
+
+def waits_between_sizes(kind, blow):
+    """One-sided: a client whose server is stopped ends its size, and waits before the next one.
+    Then that client, too, goes; the server wakes up and finds nobody."""
+    name, args = KINDS[kind]
+    traces = Traces()
+    server = Server(tap.tool_path(name), env=traces.env)
+    client = Client(tap.tool_path(name), server, *args, "-s", "1:8", "-n", "10", "--latency-gap",
+                    "30000", "--warmup", "0", "--timeout", str(TIMEOUT_S), env=traces.env)
+    client.wait_for("^Remote ")
+    server.wait_for("^Remote ")
+    traces.watch(server, client)
+    server.kill(signal.SIGSTOP)
+    client.wait_for(r"^ +1  +10  ", 3)
+    if blow == "killed":
+        client.kill()
+        client.wait(5)
+    else:
+        lost_its_peer(client, "server")
+        equal([row[:2] for row in rows_of(client)], [(1, 10)], client)
+    server.kill(signal.SIGCONT)
+    lost_its_peer(server, "client")
+    traces.nothing()
+
+
+tap.add("read: a client that waits before the next size is given up too", waits_between_sizes,
+        "read", "killed")
+tap.add("read: a client does not wait for ever before the next size", waits_between_sizes, "read",
+        "stopped")
 
 
 @test
@@ -214,6 +348,31 @@ for name in SIGNALS:
                     interrupted_in_a_run, name, victim, phase)
     tap.add(f"{name} to a --local run", interrupted_local, name, False)
     tap.add(f"{name} from the terminal to a --local run", interrupted_local, name, True)
+
+
+def interrupted_at_work(kind, signal_name, victim, moment):
+    number, code = SIGNALS[signal_name]
+    name, args = KINDS[kind]
+    run_ = Pair(*args, *MOMENTS[moment], name=name)
+    asked, other = run_.ends(victim)
+    asked.kill(number)
+    ended(asked, code, GRACE_S)
+    lost_its_peer(other, victim, "interrupted")
+    check("interrupted" in one_sentence(asked, name), asked)
+    if moment in PHASES:
+        told_what_was_measured(run_.client, "interrupted" if victim == "client" else "incomplete")
+    else:
+        equal(rows_of(run_.client), [], run_.client)
+    for end in (asked, other):
+        equal(lines_of(end.out)[-1], separator_of(end), end)
+    run_.traces.nothing()
+
+
+for kind in KINDS:
+    for victim in ("client", "server"):
+        for name, moment in zip(("SIGINT", "SIGTERM", "SIGINT"), MOMENTS):
+            tap.add(f"{kind}: {name} to the {victim} {moment}", interrupted_at_work, kind, name,
+                    victim, moment)
 
 
 @test
@@ -655,13 +814,14 @@ for words, data, stays, code, says in (
 
 # ---- one CPU ----
 
-def share_a_cpu(*args):
+def share_a_cpu(*args, name=NAME):
     if not shutil.which("taskset"):
         skip("no taskset here")
     cpu = str(min(os.sched_getaffinity(0)))
     prefix = ("taskset", "-c", cpu)
-    server = Server(TOOL, prefix=prefix)
-    client = Client(TOOL, server, "-n", "1000", "--latency-gap", "0", *args, prefix=prefix)
+    tool = tap.tool_path(name)
+    server = Server(tool, prefix=prefix)
+    client = Client(tool, server, "-n", "1000", "--latency-gap", "0", *args, prefix=prefix)
     ended(client, 0)
     ended(server, 0)
     equal(rows_of(client)[0][1], 1000)
@@ -673,6 +833,17 @@ tap.add("both ends on one CPU: works and warns", share_a_cpu, by_itself=True)
 tap.add("both ends on one CPU with a hop an iteration", share_a_cpu, "--verify", by_itself=True)
 tap.add("both ends on one CPU through the command queue", share_a_cpu, "--no-ll", "-s", "64K",
         by_itself=True)
+
+
+def other_shares_a_cpu(kind, *args):
+    name, options = KINDS[kind]
+    share_a_cpu(*options, *args, name=name)
+
+
+for kind in KINDS:
+    for more in ((), ("--no-ll", "--verify")):
+        tap.add(f"{kind}: both ends on one CPU {' '.join(more)}", other_shares_a_cpu, kind, *more,
+                by_itself=True)
 
 
 @alone
@@ -783,10 +954,81 @@ def the_port_is_free_again_at_once():
         lost_its_peer(client, "server")
 
 
+# ---- a server that stays ----
+
+def grows(server):
+    """What a leak would add to."""
+    with open(f"/proc/{server.pid}/maps", encoding="utf-8") as file:
+        maps = len(file.read().splitlines())
+    return len(os.listdir(f"/proc/{server.pid}/fd")), maps
+
+
+def comes(server, text, count, within=15):
+    """Waits until a text has been printed so often."""
+    until = time.monotonic() + within
+    while server.out.count(text) < count and time.monotonic() < until:
+        time.sleep(0.01)
+    equal(server.out.count(text), count, f"{text!r} within {within} s", server)
+
+
+WAYS = {
+    NAME: ((), ("--no-ll", "-s", "1:4K"), ("--verify",), ("-s", "3M")),
+    "cxi_read_lat": ((), ("--no-ll", "-s", "1:4K"), ("--verify",), ("-s", "3M")),
+    "cxi_send_lat": ((), ("-R", "-s", "1:4K"), ("--no-ll", "--verify"), ("-R", "-s", "3M")),
+    "cxi_atomic_lat": ((), ("--fetching", "--matching"), ("-T", "UINT128", "-A", "CSWAP"),
+                       ("--verify", "--no-ll", "-A", "MIN")),
+}
+
+
+def loop_leaks_nothing(name, at_once, broken):
+    """Clients of every way, and some that are killed in the middle."""
+    tool, ways = tap.tool_path(name), WAYS[name]
+    traces = Traces()
+    server = Server(tool, "--loop", env=traces.env, limit=90)
+    served = 0
+
+    def serve(number):
+        nonlocal served
+        clients = [Client(tool, server, *QUICK, *ways[(number + i) % len(ways)], env=traces.env)
+                   for i in range(at_once)]
+        for client in clients:
+            ended(client, 0, 20, "while others wait, too" if at_once > 1 else "", server)
+        if broken:
+            clients = [Client(tool, server, *ENDLESS, *ways[number % len(ways)], "--latency-gap",
+                              "0", env=traces.env)]
+            comes(server, "\nRemote ", served + at_once + 1)
+            clients[0].kill()
+        served += at_once + bool(broken)
+        # The server has done with the last one when it listens again.
+        comes(server, "Listening on port ", served + 1)
+        return grows(server)
+
+    for number in range(len(ways)):
+        before = serve(number)
+    rounds = -(-20 // at_once)
+    for number in range(rounds if not broken else 8):
+        after = serve(number)
+    tap.note(f"{served} clients; descriptors and mappings {before} before, {after} after")
+    equal(after[0], before[0], "descriptors", server)
+    check(after[1] <= before[1], f"mappings: {before[1]} before, {after[1]} after", server)
+    traces.watch(server)
+    server.kill(signal.SIGINT)
+    ended(server, 130, GRACE_S)
+    traces.nothing()
+
+
+for name in WAYS:
+    tap.add(f"{name} --loop serves one after another and keeps nothing", loop_leaks_nothing, name,
+            1, False)
+    tap.add(f"{name} --loop serves several that come at once", loop_leaks_nothing, name, 4, False)
+    tap.add(f"{name} --loop keeps nothing of clients that are killed", loop_leaks_nothing, name, 1,
+            True)
+
+
 # ---- killed at random ----
 
-def local_round(chance, traces, args):
-    client = Process([TOOL, "--local", *ENDLESS, *args], env=traces.env)
+def local_round(tool, chance, traces, args):
+    client = Process([tool, "--local", *ENDLESS, *args], env=traces.env)
     time.sleep(chance.choice((chance.uniform(0, 0.03), chance.uniform(0, 0.5))))
     servers = tap.children_of(client.pid)
     traces.watch(client)
@@ -799,9 +1041,9 @@ def local_round(chance, traces, args):
         client.wait(5)
 
 
-def pair_round(chance, traces, args):
-    server = Server(TOOL, env=traces.env)
-    client = Client(TOOL, server, *ENDLESS, "--wait", "1", *args, env=traces.env)
+def pair_round(tool, chance, traces, args):
+    server = Server(tool, env=traces.env)
+    client = Client(tool, server, *ENDLESS, "--wait", "1", *args, env=traces.env)
     victim = chance.choice(("server", "client"))
     time.sleep(chance.choice((chance.uniform(0, 0.03), chance.uniform(0, 0.5))))
     traces.watch(server, client)
@@ -815,7 +1057,7 @@ def pair_round(chance, traces, args):
             while server.running() and time.monotonic() < until:
                 time.sleep(0.05)
             if server.running():
-                ended(Client(TOOL, server, *QUICK, env=traces.env), 0)
+                ended(Client(tool, server, *QUICK, env=traces.env), 0)
                 ended(server, 0)
                 return
     lost_its_peer(survivor)
@@ -824,14 +1066,24 @@ def pair_round(chance, traces, args):
 def kill_round(number):
     chance = random.Random(f"{SEED}/{number}")
     traces = Traces()
-    args = (*chance.choice(((), ("--no-ll",), ("--verify",), ("-s", "1:4M"), ("-s", "64M"))),
+    name = list(WAYS)[number % len(WAYS)]
+    ways = [(), ("--no-ll",), ("--verify",)]
+    if name == "cxi_atomic_lat":
+        ways += [("--fetching",), ("--matching", "-T", "UINT128", "-A", "CSWAP")]
+    else:
+        ways += [("-s", "1:4M"), ("-s", "64M")]
+    if name == "cxi_send_lat":
+        ways += [("-R",), ("-R", "-s", "64M"), ("-R", "--verify", "-s", "1:1M")]
+    args = (*chance.choice(ways),
             *chance.choice((("--latency-gap", "0"), ("--latency-gap", "100"),
                             ("--latency-gap", "60000000"))))
     try:
-        (local_round if number % 3 == 2 else pair_round)(chance, traces, args)
+        kind_of_round = local_round if number % 3 == 2 else pair_round
+        kind_of_round(tap.tool_path(name), chance, traces, args)
         traces.nothing()
     except tap.Failure as why:
-        raise tap.Failure(f"WEFT_SEED={SEED}, round {number}, {' '.join(args)}\n{why}") from None
+        what = f"WEFT_SEED={SEED}, round {number}, {name} {' '.join(args)}"
+        raise tap.Failure(f"{what}\n{why}") from None
 
 
 @test

@@ -14,7 +14,21 @@
 #include <cmocka.h>
 #undef fail /* ours, not cmocka's */
 
+/* What is run. */
+struct kind {
+    const struct op *op;
+    unsigned takes;
+    const char *title;
+};
+
+static const struct kind writes = {&op_write, CXI_WRITE, "CXI RDMA Write Latency Test"};
+static const struct kind reads = {&op_read, CXI_READ, "CXI RDMA Read Latency Test"};
+static const struct kind sends = {&op_send, CXI_SEND, "CXI RDMA Send Latency Test"};
+static const struct kind atomics = {&op_atomic, CXI_ATOMIC,
+                                    "CXI Atomic Memory Operation Latency Test"};
+
 struct half {
+    const struct kind *kind;
     struct plan plan;
     struct opt_set set;
     struct fabric_choice fabric;
@@ -33,10 +47,10 @@ static void *half_run(void *arg)
     if (!out)
         return NULL;
     report_table_open(&table, out);
-    struct bench_wish wish = {.title = "CXI RDMA Write Latency Test",
+    struct bench_wish wish = {.title = half->kind->title,
                               .plan = &half->plan,
                               .set = &half->set,
-                              .op = &op_write,
+                              .op = half->kind->op,
                               .method = &method_latency,
                               .fabric = &half->fabric,
                               .nonce = "00112233445566778899aabbccddeeff",
@@ -50,8 +64,8 @@ static void *half_run(void *arg)
 }
 
 /* Both halves with the same words; [0] is the client's outcome, [1] the server's. */
-static void run_both(struct half halves[2], int argc, char *const *argv, uint64_t timeout_ms,
-                     const volatile sig_atomic_t *stop)
+static void run_both(struct half halves[2], const struct kind *kind, int argc, char *const *argv,
+                     uint64_t timeout_ms, const volatile sig_atomic_t *stop)
 {
     struct peer_terms terms = {.timeout_ms = timeout_ms, .stop = stop};
     struct peer *pair[2];
@@ -60,9 +74,9 @@ static void run_both(struct half halves[2], int argc, char *const *argv, uint64_
     for (int i = 0; i < 2; i++) {
         const char *place;
         int given;
-        halves[i] = (struct half){.peer = pair[i]};
+        halves[i] = (struct half){.kind = kind, .peer = pair[i]};
         halves[i].set =
-            (struct opt_set){.rows = cxi_rows, .takes = CXI_WRITE, .base = &halves[i].plan};
+            (struct opt_set){.rows = cxi_rows, .takes = kind->takes, .base = &halves[i].plan};
         opt_defaults(&halves[i].set);
         assert_int_equal(opt_parse(&halves[i].set, argc, argv, &place, 0, &given), 0);
         assert_int_equal(plan_check(&halves[i].plan, &halves[i].set), 0);
@@ -80,17 +94,17 @@ static void drop(struct half halves[2])
     free(halves[1].text);
 }
 
-#define RUN(halves, ...)                                                                           \
+#define RUN(halves, kind, ...)                                                                     \
     do {                                                                                           \
         char *words[] = {__VA_ARGS__};                                                             \
-        run_both(halves, (int)LENGTH(words), words, 20000, NULL);                                  \
+        run_both(halves, &(kind), (int)LENGTH(words), words, 20000, NULL);                         \
     } while (0)
 
 static void writes_between_threads_arrive_and_are_verified(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, "-s", "1:65536", "-n", "20", "--latency-gap", "0", "--verify");
+    RUN(halves, writes, "-s", "1:65536", "-n", "20", "--latency-gap", "0", "--verify");
     assert_int_equal(halves[0].status, 0);
     assert_int_equal(halves[1].status, 0);
     assert_non_null(strstr(halves[0].text, "       65536          20  "));
@@ -102,18 +116,122 @@ static void queued_ordered_writes_arrive_and_are_verified(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, "-s", "1:1024", "-n", "20", "--latency-gap", "0", "--verify", "--no-ll", "--no-idc",
-        "--unrestricted");
+    RUN(halves, writes, "-s", "1:1024", "-n", "20", "--latency-gap", "0", "--verify", "--no-ll",
+        "--no-idc", "--unrestricted");
     assert_int_equal(halves[0].status, 0);
     assert_int_equal(halves[1].status, 0);
     drop(halves);
+}
+
+/* Both ends are content, and the client has a row that begins like this. */
+static void expect_done(struct half halves[2], const char *row)
+{
+    for (int i = 0; i < 2; i++)
+        if (halves[i].status)
+            print_message("# %s: %s\n", i ? "server" : "client", halves[i].reason);
+    assert_int_equal(halves[0].status, 0);
+    assert_int_equal(halves[1].status, 0);
+    assert_non_null(strstr(halves[0].text, row));
+    assert_non_null(strstr(halves[1].text, "See client for results."));
+    drop(halves);
+}
+
+static void reads_between_threads_arrive_and_are_verified(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, reads, "-s", "1:65536", "-n", "20", "--latency-gap", "0", "--verify");
+    expect_done(halves, "       65536          20  ");
+}
+
+static void queued_ordered_reads_arrive_and_are_verified(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, reads, "-s", "1:1024", "-n", "20", "--latency-gap", "0", "--verify", "--no-ll",
+        "--unrestricted");
+    expect_done(halves, "        1024          20  ");
+}
+
+static void sends_between_threads_arrive_and_are_verified(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, sends, "-s", "1:65536", "-n", "20", "--latency-gap", "0", "--verify");
+    expect_done(halves, "     65536          20  ");
+}
+
+static void sends_without_immediate_data_arrive_and_are_verified(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, sends, "-s", "1:1024", "-n", "20", "--latency-gap", "0", "--verify", "--no-idc");
+    expect_done(halves, "      1024          20  ");
+}
+
+static void sends_by_rendezvous_arrive_and_are_verified(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, sends, "-s", "1:65536", "-n", "20", "--latency-gap", "0", "--verify", "-R");
+    expect_done(halves, "     65536          20  ");
+}
+
+static void queued_sends_arrive_and_are_verified(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, sends, "-s", "1:1024", "-n", "20", "--latency-gap", "0", "--verify", "--no-ll");
+    expect_done(halves, "      1024          20  ");
+    RUN(halves, sends, "-s", "1:1024", "-n", "20", "--latency-gap", "0", "--verify", "--no-ll",
+        "-R");
+    expect_done(halves, "      1024          20  ");
+}
+
+static void atomics_between_threads_are_applied_and_verified(void **state)
+{
+    static const struct {
+        char *op, *type, *row;
+    } cases[] = {{"SUM", "UINT64", "          8         150  "},
+                 {"MIN", "INT8", "          1         150  "},
+                 {"LAND", "UINT16", "          2         150  "},
+                 {"MAX", "FLOAT", "          4         150  "},
+                 {"AXOR", "INT32", "          4         150  "},
+                 {"SWAP", "FLOAT_COMPLEX", "          8         150  "},
+                 {"SUM", "DOUBLE_COMPLEX", "         16         150  "},
+                 {"CSWAP", "UINT128", "         16         150  "}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct half halves[2];
+        RUN(halves, atomics, "-A", cases[i].op, "-T", cases[i].type, "-n", "150", "--latency-gap",
+            "0", "--verify", "--fetching");
+        expect_done(halves, cases[i].row);
+        RUN(halves, atomics, "-A", cases[i].op, "-T", cases[i].type, "-n", "150", "--latency-gap",
+            "0", "--verify", "--no-ll", "--matching");
+        expect_done(halves, cases[i].row);
+    }
+}
+
+static void null_runs_reads_sends_and_atomics(void **state)
+{
+    (void)state;
+    struct half halves[2];
+    RUN(halves, reads, "-d", "null", "-s", "1:64", "-n", "20", "--latency-gap", "0");
+    expect_done(halves, "          64          20  ");
+    RUN(halves, sends, "-d", "null:delay=1us", "-s", "1:64", "-n", "20", "--latency-gap", "0");
+    expect_done(halves, "        64          20  ");
+    RUN(halves, sends, "-d", "null", "-n", "20", "--latency-gap", "0");
+    expect_done(halves, "         8          20  ");
+    RUN(halves, atomics, "-d", "null:delay=1us", "-n", "20", "--latency-gap", "0", "--fetching");
+    expect_done(halves, "          8          20  ");
 }
 
 static void a_flipped_bit_is_caught_and_both_ends_say_so(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, "-d", "flip:cxi0", "-s", "8", "-n", "100", "--latency-gap", "0", "--verify");
+    RUN(halves, writes, "-d", "flip:cxi0", "-s", "8", "-n", "100", "--latency-gap", "0",
+        "--verify");
     assert_int_equal(halves[1].status, -EBADMSG);
     assert_int_equal(halves[0].status, -EREMOTEIO);
     for (int i = 0; i < 2; i++) {
@@ -127,7 +245,7 @@ static void without_verify_a_flipped_bit_goes_unnoticed(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, "-d", "flip:cxi0", "-n", "100", "--latency-gap", "0");
+    RUN(halves, writes, "-d", "flip:cxi0", "-n", "100", "--latency-gap", "0");
     assert_int_equal(halves[0].status, 0);
     assert_int_equal(halves[1].status, 0);
     drop(halves);
@@ -137,7 +255,7 @@ static void null_refuses_verify_at_both_ends(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, "-d", "null", "--verify");
+    RUN(halves, writes, "-d", "null", "--verify");
     assert_true(halves[0].status == -EINVAL || halves[0].status == -EREMOTEIO);
     assert_true(halves[1].status == -EINVAL || halves[1].status == -EREMOTEIO);
     drop(halves);
@@ -148,7 +266,7 @@ static void an_operation_that_never_completes_ends_at_the_timeout(void **state)
     (void)state;
     struct half halves[2];
     char *words[] = {"-d", "null:delay=3600s"};
-    run_both(halves, (int)LENGTH(words), words, 500, NULL);
+    run_both(halves, &writes, (int)LENGTH(words), words, 500, NULL);
     assert_int_equal(halves[0].status, -ETIMEDOUT);
     assert_int_equal(halves[1].status, -ECONNRESET);
     drop(halves);
@@ -160,7 +278,7 @@ static void an_interrupted_run_ends_at_both_ends(void **state)
     struct half halves[2];
     volatile sig_atomic_t stop = SIGINT;
     char *words[] = {"-n", "1000000"};
-    run_both(halves, (int)LENGTH(words), words, 20000, &stop);
+    run_both(halves, &writes, (int)LENGTH(words), words, 20000, &stop);
     /* Both see the flag; who is told by the other before he looks is told so. */
     for (int i = 0; i < 2; i++)
         assert_true(halves[i].status == -EINTR || halves[i].status == -ECONNRESET);
@@ -173,6 +291,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_between_threads_arrive_and_are_verified),
         cmocka_unit_test(queued_ordered_writes_arrive_and_are_verified),
+        cmocka_unit_test(reads_between_threads_arrive_and_are_verified),
+        cmocka_unit_test(queued_ordered_reads_arrive_and_are_verified),
+        cmocka_unit_test(sends_between_threads_arrive_and_are_verified),
+        cmocka_unit_test(sends_without_immediate_data_arrive_and_are_verified),
+        cmocka_unit_test(sends_by_rendezvous_arrive_and_are_verified),
+        cmocka_unit_test(queued_sends_arrive_and_are_verified),
+        cmocka_unit_test(atomics_between_threads_are_applied_and_verified),
+        cmocka_unit_test(null_runs_reads_sends_and_atomics),
         cmocka_unit_test(a_flipped_bit_is_caught_and_both_ends_say_so),
         cmocka_unit_test(without_verify_a_flipped_bit_goes_unnoticed),
         cmocka_unit_test(null_refuses_verify_at_both_ends),

@@ -808,7 +808,7 @@ def null_says_what_it_cannot_honour(name):
         client = ended(run(tool, "--local", *QUICK, "-d", "null", *way), 0)
         check(header_value(client, "Fabric").startswith("null "), client)
         for label in {"cxi_read_lat": ("Restricted", "LL Cmd Launch"),
-                      "cxi_send_lat": ("IDC", "LL Cmd Launch", *way and ("Rendezvous",)),
+                      "cxi_send_lat": ("IDC", "LL Cmd Launch", *(("Rendezvous",) if way else ())),
                       "cxi_atomic_lat": ("IDC", "Matching LEs", "Restricted", "LL Cmd Launch")
                       }[name]:
             check(re.fullmatch(r"n/a \(.+\)", header_value(client, label)), label, client)

@@ -11,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-enum { CALIBRATE_MS = 100, COST_PAIRS = 1001 };
+enum { CALIBRATE_MS = 100, COST_PAIRS = 1000 };
 static const double calibration_tolerance = 1e-3;
 
 uint64_t clock_ns(void)
@@ -72,15 +72,20 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint64_t cost_ticks(const struct clock *clock)
+/* The mean of the middle half of all pairs. Where a counter moves in coarse steps the median falls now
+ * on one step, now on the next; this does not jump, and is the median where the steps are fine. */
+static double cost_ticks(const struct clock *clock)
 {
-    uint64_t pair[COST_PAIRS];
+    uint64_t pair[COST_PAIRS], sum = 0;
     for (int i = 0; i < COST_PAIRS; i++) {
         uint64_t before = clock_read(clock);
         pair[i] = clock_read(clock) - before;
     }
     qsort(pair, COST_PAIRS, sizeof pair[0], by_value);
-    return pair[COST_PAIRS / 2];
+    int first = COST_PAIRS / 4, end = COST_PAIRS - first;
+    for (int i = first; i < end; i++)
+        sum += pair[i];
+    return (double)sum / (end - first);
 }
 
 int clock_open(struct clock *clock, enum clock_kind kind)
@@ -94,7 +99,7 @@ int clock_open(struct clock *clock, enum clock_kind kind)
         pthread_once(&once, calibrate);
         clock->ps_per_tick = shared_ps_per_tick;
     }
-    clock->cost_ps = clock_to_ps(clock, cost_ticks(clock));
+    clock->cost_ps = (uint64_t)(cost_ticks(clock) * clock->ps_per_tick + 0.5);
     both_clocks(&clock->first_ticks, &clock->first_raw_ns);
     return 0;
 }

@@ -37,7 +37,7 @@ static const struct opt rows[] = {{.name = "delay",
 struct null {
     struct fabric fabric;
     struct clock clock;
-    uint64_t delay_ticks, jitter_ticks, near_ticks;
+    uint64_t delay_ticks, jitter_ticks, near_ticks, reads_ticks;
     uint64_t random;
     /* Operations under way, in order of posting: a slot belongs to the fabric until its
      * completion is polled, so a caller that gives up leaves no dangling pointer. */
@@ -108,12 +108,11 @@ static int null_open(struct fabric **fabric, const struct fabric_want *want,
         /* The counter is the finest way to wait; the kernel's clock where there is none. */
         if (clock_open(&n->clock, CLOCK_CYCLES))
             clock_open(&n->clock, CLOCK_GETTIME);
+        n->delay_ticks = clock_from_ps(&n->clock, settings.delay_ps);
         /* An operation reads this clock on its way in and again until it is due. Half of what
          * that takes is taken off, so that the reads do not come on top of the delay; not all,
          * because the delay is a promise of "not sooner". */
-        uint64_t reads_ps = n->clock.cost_ps / 2;
-        n->delay_ticks = clock_from_ps(
-            &n->clock, settings.delay_ps > reads_ps ? settings.delay_ps - reads_ps : 0);
+        n->reads_ticks = clock_from_ps(&n->clock, n->clock.cost_ps / 2);
         n->near_ticks = clock_from_ps(&n->clock, NEAR_PS);
         n->jitter_ticks = clock_from_ps(&n->clock, settings.jitter_ps);
     }
@@ -169,7 +168,7 @@ static void begin(struct null *n, uint32_t verb, uint64_t id, uint64_t length, u
         due_ticks += next_random(n) % (n->jitter_ticks + 1);
     uint64_t slot = n->head++ % DEPTH;
     n->slots[slot].id = id;
-    n->slots[slot].due_ticks = due_ticks;
+    n->slots[slot].due_ticks = due_ticks > n->reads_ticks ? due_ticks - n->reads_ticks : 0;
     n->slots[slot].length = length;
     n->slots[slot].verb = verb;
 }

@@ -12,7 +12,7 @@
 #endif
 
 /* What a message is, in six bits: up to SOFT_LINE_BYTES, that many bytes of payload in the line. */
-enum { CODE_PLACED = SOFT_LINE_BYTES + 1, CODE_PULL, CODE_PULLED };
+enum { CODE_PLACED = SOFT_LINE_BYTES + 1, CODE_PULL };
 enum { HOLD_MOST = 64, ACK_EVERY = 16, COUNT_BITS = 8, CODE_BITS = 6, SEQUENCE_BITS = 42 };
 
 #define MASK(bits) ((UINT64_C(1) << (bits)) - 1)
@@ -47,16 +47,19 @@ static inline unsigned code_of(uint64_t head)
     return (unsigned)(head >> SEQUENCE_BITS & MASK(CODE_BITS));
 }
 
-/* Counts in a line may be older than what a counter said already: then they are not ahead. */
+/* What a message says of the other direction, unless the counters have said newer things. Counts of
+ * eight bits are enough then: of what was acknowledged nothing can be missed, and of receives
+ * posted too few may be noticed, never too many. */
 static inline void note_counts(struct soft_mail *m, uint64_t head)
 {
+    if (m->taken < m->fresh)
+        return;
     uint64_t ack = head >> (SEQUENCE_BITS + CODE_BITS);
     uint64_t posted = head >> (SEQUENCE_BITS + CODE_BITS + COUNT_BITS);
     uint64_t acked_ahead = (ack - m->acked) & MASK(COUNT_BITS);
     uint64_t posted_ahead = (posted - m->their_posted) & MASK(COUNT_BITS);
     if (acked_ahead <= m->sent - m->acked)
         m->acked += acked_ahead;
-    /* A whole ring ahead looks like a whole ring behind: the counters will tell. */
     if (posted_ahead < SOFT_RING)
         m->their_posted += posted_ahead;
 }
@@ -66,16 +69,25 @@ static void read_counters(struct soft_mail *m)
     const struct soft_counters *theirs = &m->channel->counters[!m->side];
     uint64_t acked = atomic_load_explicit(&theirs->acked, memory_order_acquire);
     uint64_t posted = atomic_load_explicit(&theirs->posted, memory_order_acquire);
+    uint64_t sent = atomic_load_explicit(&theirs->sent, memory_order_acquire);
     if (acked > m->acked && acked <= m->sent)
         m->acked = acked;
     if (posted > m->their_posted)
         m->their_posted = posted;
+    if (sent > m->fresh)
+        m->fresh = sent;
+}
+
+static inline void tell(const struct soft_mail *m, _Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(&m->channel->counters[m->side].sent, m->sent, memory_order_release);
+    atomic_store_explicit(counter, value, memory_order_release);
 }
 
 static void tell_taken(struct soft_mail *m)
 {
     m->told = m->taken;
-    atomic_store_explicit(&m->channel->counters[m->side].acked, m->taken, memory_order_release);
+    tell(m, &m->channel->counters[m->side].acked, m->taken);
 }
 
 /* ---- out ---- */
@@ -119,7 +131,6 @@ static inline void put(const struct soft *soft, struct soft_mail *m, unsigned co
     uint64_t head = head_of(m, code);
     bool hot = m->sent == m->acked && length <= SOFT_HOT_BYTES;
     m->sent++;
-    m->told = m->taken;
     if (hot) {
         struct soft_half *half = &m->channel->hot[m->side];
         m->held = m->hold;
@@ -166,7 +177,8 @@ static int send_pull(struct soft *soft, const struct xfer *x)
         return fail(-EINVAL, "soft: a rendezvous from memory that is not exposed");
     if (m->pull_head - m->pull_tail == SOFT_QUEUE)
         return -EAGAIN;
-    m->pull_ids[m->pull_head++ % SOFT_QUEUE] = x->id;
+    m->pulling[m->pull_head % SOFT_QUEUE].id = x->id;
+    m->pulling[m->pull_head++ % SOFT_QUEUE].length = x->length;
     m->data_sent++;
     put(soft, m, CODE_PULL, &news, sizeof news);
     return LATER;
@@ -206,6 +218,9 @@ int soft_send(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
     size_t moved = 0;
+    if (x->how & HINT(INLINE) && x->length > SOFT_IDC)
+        return fail(-EMSGSIZE, "soft: %zu bytes do not fit into a command, which takes %d",
+                    x->length, SOFT_IDC);
     if (!soft->mail.channel || !soft_fits(x))
         return fail(-ERANGE, "soft: a message of %zu bytes at %zu of a buffer of %zu", x->length,
                     x->at, x->local->length);
@@ -238,7 +253,7 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     if (p->at != x->at || p->length != x->length || p->entry != entry)
         *p = (struct soft_posted){.at = x->at, .length = x->length, .entry = entry};
     m->posted++;
-    atomic_store_explicit(&m->channel->counters[m->side].posted, m->posted, memory_order_release);
+    tell(m, &m->channel->counters[m->side].posted, m->posted);
     return LATER;
 }
 
@@ -275,46 +290,42 @@ static inline int take_inline(struct soft_mail *m, struct completion *completion
     return filled(m, completion, length);
 }
 
-/* The target's side of a rendezvous: a piece a poll, then the news that it is done. */
+/* The target's side of a rendezvous: a piece a poll. That it is done is told by a counter, which
+ * the sender sees even while messages wait before him for a receive. */
 static int take_pull(struct soft *soft, struct completion *completion, const char *data)
 {
     struct soft_mail *m = &soft->mail;
-    struct news news = {0};
+    struct news news;
     uint64_t slot = m->filled % SOFT_RING;
     memcpy(&news, data, sizeof news);
-    if (!m->finishing) {
-        size_t room = m->receives[slot].length;
-        size_t fits = news.length < room ? news.length : room;
-        if (news.entry >= SOFT_ENTRIES || !soft->link.regions[news.entry].address ||
-            news.length > soft->link.regions[news.entry].length ||
-            news.at > soft->link.regions[news.entry].length - news.length)
-            return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
-        size_t left = fits - m->pulled, piece = left < SOFT_PIECE ? left : SOFT_PIECE;
-        memcpy(m->receives[slot].to + m->pulled,
-               soft->link.regions[news.entry].address + news.at + m->pulled, piece);
-        m->pulled += piece;
-        if (m->pulled < fits)
-            return 0;
-        m->finishing = true;
-    }
-    if (!line_free(m))
+    if (news.entry >= SOFT_ENTRIES || !soft->link.regions[news.entry].address ||
+        news.length > soft->link.regions[news.entry].length ||
+        news.at > soft->link.regions[news.entry].length - news.length)
+        return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
+    size_t room = m->receives[slot].length;
+    size_t fits = news.length < room ? news.length : room;
+    size_t left = fits - m->pulled, piece = left < SOFT_PIECE ? left : SOFT_PIECE;
+    memcpy(m->receives[slot].to + m->pulled,
+           soft->link.regions[news.entry].address + news.at + m->pulled, piece);
+    m->pulled += piece;
+    if (m->pulled < fits)
         return 0;
     m->pulled = 0;
-    m->finishing = false;
     taken(m);
-    put(soft, m, CODE_PULLED, &news.length, sizeof news.length);
+    tell(m, &m->channel->counters[m->side].pulled, ++m->pulls);
     return filled(m, completion, news.length);
 }
 
-static int take_pulled(struct soft_mail *m, struct completion *completion, const char *data)
+/* The initiator's: the oldest of his that was pulled. */
+static int next_pulled(struct soft_mail *m, struct completion *completion)
 {
-    uint64_t length;
-    memcpy(&length, data, sizeof length);
-    if (m->pull_tail == m->pull_head)
-        return fail(-EPROTO, "soft: an answer to a rendezvous that was not begun");
-    taken(m);
+    const struct soft_counters *theirs = &m->channel->counters[!m->side];
+    uint64_t pulled = atomic_load_explicit(&theirs->pulled, memory_order_acquire);
+    if (pulled <= m->pull_tail)
+        return 0;
+    uint64_t slot = m->pull_tail++ % SOFT_QUEUE;
     *completion = (struct completion){
-        .id = m->pull_ids[m->pull_tail++ % SOFT_QUEUE], .verb = VERB_SEND, .length = length};
+        .id = m->pulling[slot].id, .verb = VERB_SEND, .length = m->pulling[slot].length};
     return 1;
 }
 
@@ -325,8 +336,6 @@ static inline int take(struct soft *soft, struct completion *completion, uint64_
     unsigned code = code_of(head);
     uint64_t length;
     note_counts(m, head);
-    if (code == CODE_PULLED)
-        return take_pulled(m, completion, data);
     if (m->filled == m->posted)
         return 0; /* it waits where it is for a receive */
     if (code <= SOFT_LINE_BYTES)
@@ -351,6 +360,13 @@ static inline void adapt(struct soft_mail *m)
         m->hold -= m->hold > 0;
 }
 
+/* While the next message waits for a receive, or is being pulled, ours may have been. */
+static inline int taken_or_pulled(struct soft *soft, struct completion *completion, int status)
+{
+    struct soft_mail *m = &soft->mail;
+    return status || m->pull_tail == m->pull_head ? status : next_pulled(m, completion);
+}
+
 static inline int next_message(struct soft *soft, struct completion *completion)
 {
     struct soft_mail *m = &soft->mail;
@@ -366,15 +382,15 @@ static inline int next_message(struct soft *soft, struct completion *completion)
     uint64_t head = atomic_load_explicit(&half->head, memory_order_acquire);
     if (sequence_of(head) == next) {
         adapt(m);
-        return take(soft, completion, head, half->data);
+        return taken_or_pulled(soft, completion, take(soft, completion, head, half->data));
     }
     const struct soft_line *line = &m->channel->lines[!m->side][next % SOFT_RING];
     head = atomic_load_explicit(&line->head, memory_order_acquire);
     if (sequence_of(head) == next)
-        return take(soft, completion, head, line->data);
+        return taken_or_pulled(soft, completion, take(soft, completion, head, line->data));
     if (m->told != m->taken)
         tell_taken(m);
-    return 0;
+    return m->pull_tail != m->pull_head ? next_pulled(m, completion) : 0;
 }
 
 static int queued_events(struct soft *soft, struct completion *completions, int max)

@@ -285,6 +285,9 @@ static int refuse_atomic(const struct soft *soft, const struct xfer *x)
 {
     if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op))
         return fail(-EINVAL, "soft: no such atomic");
+    if (x->length != amo_size(x->amo.type))
+        return fail(-EINVAL, "soft: an atomic of %zu bytes on a type of %zu", x->length,
+                    amo_size(x->amo.type));
     if (x->how & HINT(MATCHING) && !matched(soft, x))
         return fail(-ENOENT, "soft: no list entry at the target matches 0x%" PRIx64,
                     x->remote->key);
@@ -307,7 +310,8 @@ static int apply(const struct soft *soft, const struct xfer *x, const struct sof
 static int soft_atomic(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op) || !acceptable(x) ||
+    if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op) ||
+        x->length != amo_size(x->amo.type) || !acceptable(x) ||
         x->remote_at % amo_size(x->amo.type) || (x->how & HINT(MATCHING) && !matched(soft, x)))
         return refuse_atomic(soft, x);
     size_t size = amo_size(x->amo.type);

@@ -69,10 +69,13 @@ struct soft_posted {
     uint64_t entry; /* which of the receiver's list entries */
 };
 
-/* Written when nothing goes back that could carry it. */
+/* The same, and more, in full: for whoever lacks room or receives, or cannot see the newest message
+ * because an older one waits for a receive. sent is written before the others and read after
+ * them: what a message up to that number says is older than what stands here. */
 struct soft_counters {
-    alignas(128) _Atomic uint64_t acked;
-    _Atomic uint64_t posted;
+    alignas(128) _Atomic uint64_t sent;
+    _Atomic uint64_t acked, posted;
+    _Atomic uint64_t pulled; /* rendezvous messages */
 };
 
 /* Messages between two ends, in the portal of the one with the lower name. [0] is his. */
@@ -93,9 +96,10 @@ struct soft_portal {
 /* One end's view of the channel. Sequences count from 1. */
 struct soft_mail {
     struct soft_channel *channel;
-    int side;                         /* which half is ours to write */
-    uint64_t sent, acked;             /* the last message sent, and the last known to be taken */
-    uint64_t taken, told;             /* the last message taken, and the last acknowledged */
+    int side;             /* which half is ours to write */
+    uint64_t sent, acked; /* the last message sent, and the last known to be taken */
+    uint64_t taken, told; /* the last message taken, and what our counters tell */
+    uint64_t fresh;       /* messages up to this one are older than what their counters said */
     uint64_t data_sent, their_posted; /* messages that used up a receive; receives they posted */
     uint64_t posted, filled;          /* ours */
     struct {
@@ -103,13 +107,15 @@ struct soft_mail {
         size_t length;
         uint64_t id;
     } receives[SOFT_RING];
-    uint64_t pull_ids[SOFT_QUEUE]; /* rendezvous sends that wait for the target to have pulled */
+    struct {
+        uint64_t id, length;
+    } pulling[SOFT_QUEUE]; /* rendezvous sends that wait for the target to have pulled */
     uint64_t pull_head, pull_tail;
     unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
     unsigned held;  /* of them, still to pass */
     unsigned looks; /* at the line since then */
     size_t pulled;  /* bytes of the rendezvous message being pulled */
-    bool finishing; /* all pulled, but the answer did not go out yet */
+    uint64_t pulls; /* rendezvous messages pulled */
 };
 
 /* ---- amo.c: the atomic unit ---- */

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two processes of the conformance suite: opening and connecting an end, forking the target,
+ * asking it, and the small functions every topic needs. */
+#include "conformance.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+_Noreturn void target_main(struct peer *peer, struct peer *second);
+
+struct fabric_choice choice;
+
+/* ---- one end ---- */
+
+static int place_region(struct end *end, const struct end *share)
+{
+    if (share) {
+        end->region = share->region;
+        end->guest = true;
+        return 0;
+    }
+    if (end->facts.own_memory) {
+        end->region = (struct region){.kind = &memory_host, .length = REGION_BYTES, .fd = -1};
+        return 0;
+    }
+    int status = memory_host.alloc(&end->region, REGION_BYTES, &memory_host);
+    return status ? status : memory_host.populate(&end->region, 0, REGION_BYTES);
+}
+
+int end_open(struct end *end, struct peer *peer, const struct end *share)
+{
+    struct fabric_want want = {.device = choice.device,
+                               .here = "127.0.0.1",
+                               .nonce = "0123456789abcdef0123456789abcdef",
+                               .service = 1,
+                               .verbs = (1U << VERBS) - 1,
+                               .hints = (1U << HINTS) - 1};
+    *end = (struct end){.peer = peer, .verbs = (1U << VERBS) - 1, .region = {.fd = -1}};
+    int status = choice.ops->open(&end->handle, &want, &end->facts);
+    if (!status)
+        status = place_region(end, share);
+    return status ? status : choice.ops->expose(end->handle, &end->region, &end->key);
+}
+
+int end_connect(struct end *end)
+{
+    struct blob mine, theirs, their_key;
+    uint64_t since_ms = clock_ms();
+    int status = choice.ops->address(end->handle, &mine);
+    if (!status)
+        status = peer_swap(end->peer, &mine, &theirs);
+    if (!status)
+        status = peer_swap(end->peer, &end->key, &their_key);
+    while (!status) {
+        status = choice.ops->connect(end->handle, &theirs, &their_key, 1, &end->remote);
+        if (!status && clock_ms() - since_ms > PATIENCE_MS)
+            status = fail(-ETIMEDOUT, "connect went on for %d ms", PATIENCE_MS);
+    }
+    return status == DONE ? 0 : status;
+}
+
+void end_close(struct end *end)
+{
+    if (end->handle) {
+        choice.ops->withdraw(end->handle, &end->region);
+        choice.ops->close(end->handle);
+    }
+    if (end->region.fd >= 0 && !end->guest)
+        memory_host.free(&end->region);
+}
+
+/* ---- the pair ---- */
+
+static const struct peer_terms terms = {.timeout_ms = SILENCE_MS};
+
+/* With second, the target waits for another initiator too. */
+static int start(struct pair *pair, struct peer *second[2])
+{
+    if (peer_threads(pair->peers, &terms))
+        return -1;
+    fflush(NULL);
+    pair->target = fork();
+    if (pair->target == 0) {
+        peer_close(pair->peers[PEER_CLIENT]);
+        if (second)
+            peer_close(second[PEER_CLIENT]);
+        target_main(pair->peers[PEER_SERVER], second ? second[PEER_SERVER] : NULL);
+    }
+    /* The child's end must close with the child. */
+    peer_close(pair->peers[PEER_SERVER]);
+    return 0;
+}
+
+static int join(struct pair *pair)
+{
+    int status = end_open(&pair->end, pair->peers[PEER_CLIENT], NULL);
+    if (!status)
+        status = end_connect(&pair->end);
+    if (status)
+        print_message("# %s\n", fail_reason());
+    return status;
+}
+
+int pair_open(void **state)
+{
+    struct pair *pair = calloc(1, sizeof *pair);
+    *state = pair;
+    return pair && !start(pair, NULL) ? join(pair) : -1;
+}
+
+/* Ends the target; its exit status says whether it was content. */
+static void pair_leave(struct pair *pair)
+{
+    struct blob go;
+    int how;
+    if (!pair->target)
+        return;
+    blob_print(&go, "go=1\n");
+    peer_tell(pair->end.peer, &go);
+    end_close(&pair->end);
+    peer_close(pair->end.peer);
+    kill(pair->target, SIGCONT);
+    waitpid(pair->target, &how, 0);
+    pair->target = 0;
+}
+
+int pair_close(void **state)
+{
+    struct pair *pair = *state;
+    pair_leave(pair);
+    if (pair->second) {
+        kill(pair->second, SIGKILL);
+        waitpid(pair->second, NULL, 0);
+    }
+    free(pair);
+    return 0;
+}
+
+static _Noreturn void second_main(struct peer *peer, int (*add)(struct end *end), int go)
+{
+    struct end end;
+    char byte;
+    int status = end_open(&end, peer, NULL);
+    if (!status)
+        status = end_connect(&end);
+    if (!status && read(go, &byte, 1) != 1)
+        status = -EPIPE;
+    if (!status)
+        status = add(&end);
+    if (status)
+        fprintf(stderr, "the second initiator: %s (%s)\n", fail_reason(), strerror(-status));
+    end_close(&end);
+    peer_close(peer);
+    _exit(status ? 1 : 0);
+}
+
+int crowd_open(struct pair *pair, int (*add)(struct end *end), int *go)
+{
+    struct peer *second[2];
+    int line[2];
+    pair_leave(pair);
+    if (peer_threads(second, &terms) || pipe(line))
+        return -1;
+    if (start(pair, second))
+        return -1;
+    peer_close(second[PEER_SERVER]);
+    fflush(NULL);
+    pair->second = fork();
+    if (pair->second == 0) {
+        close(line[1]);
+        peer_close(pair->peers[PEER_CLIENT]);
+        second_main(second[PEER_CLIENT], add, line[0]);
+    }
+    peer_close(second[PEER_CLIENT]);
+    close(line[0]);
+    *go = line[1];
+    return join(pair);
+}
+
+/* ---- questions ---- */
+
+struct answer ask_all(struct pair *pair, const char *what, uint64_t at, uint64_t length,
+                      uint64_t value)
+{
+    struct blob question, text;
+    struct answer answer = {0};
+    uint64_t status = 0, verb = 0;
+    assert_int_equal(blob_print(&question,
+                                "%s=1\nat=%" PRIu64 "\nlength=%" PRIu64 "\nvalue=%" PRIu64 "\n",
+                                what, at, length, value),
+                     0);
+    assert_int_equal(peer_tell(pair->end.peer, &question), 0);
+    assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
+    assert_int_equal(blob_number(&text, "digest", &answer.digest), 0);
+    assert_int_equal(blob_number(&text, "id", &answer.id), 0);
+    assert_int_equal(blob_number(&text, "length", &answer.length), 0);
+    assert_int_equal(blob_number(&text, "error", &status), 0);
+    assert_int_equal(blob_number(&text, "verb", &verb), 0);
+    answer.status = -(int)status;
+    answer.verb = (int)verb;
+    return answer;
+}
+
+uint64_t ask(struct pair *pair, const char *what, size_t at, size_t length, int value)
+{
+    return ask_all(pair, what, at, length, (uint64_t)value).digest;
+}
+
+void exchange_both(struct pair *pair, const struct exchange *x)
+{
+    struct blob question, text;
+    uint64_t error = 0;
+    char why[512] = "";
+    assert_int_equal(blob_print(&question,
+                                "exchange=1\nout=%" PRIu64 "\nin=%" PRIu64 "\nseed=%" PRIu64
+                                "\nlongest=%" PRIu64 "\nhow=%u\nwindow=%" PRIu64 "\n",
+                                x->in, x->out, x->seed + 1, x->longest, x->how, x->window),
+                     0);
+    assert_int_equal(peer_tell(pair->end.peer, &question), 0);
+    int status = exchange_run(&pair->end, x);
+    if (status)
+        print_message("# here: %s\n", fail_reason());
+    assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
+    assert_int_equal(blob_number(&text, "error", &error), 0);
+    blob_value(&text, "why", why, sizeof why);
+    if (error)
+        print_message("# at the target: %s\n", why);
+    assert_int_equal(status, 0);
+    assert_int_equal(error, 0);
+}
+
+/* ---- what both ends compute alike ---- */
+
+uint64_t digest(const char *bytes, size_t length)
+{
+    uint64_t sum = 14695981039346656037U;
+    for (size_t i = 0; i < length; i++)
+        sum = (sum ^ (unsigned char)bytes[i]) * 1099511628211U;
+    return sum;
+}
+
+uint64_t next_random(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15U;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+void pattern(char *bytes, size_t length, uint64_t value)
+{
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (char)(i * 31 + (i >> 8) + value * 7);
+}
+
+/* ---- verbs ---- */
+
+verb_function *verb_of(enum verb verb)
+{
+    switch (verb) {
+    case VERB_WRITE:
+        return choice.ops->write;
+    case VERB_READ:
+        return choice.ops->read;
+    case VERB_SEND:
+        return choice.ops->send;
+    case VERB_RECV:
+        return choice.ops->recv;
+    case VERB_ATOMIC:
+        return choice.ops->atomic;
+    case VERB_AM:
+        return choice.ops->am;
+    default:
+        return NULL;
+    }
+}
+
+/* Time in which we did not run, because the machine did not, does not count. */
+bool patient(struct patience *patience)
+{
+    enum { STEP_MS = 20 };
+    uint64_t now_ms = clock_ms(), step_ms = now_ms - patience->last_ms;
+    if (patience->last_ms)
+        patience->spent_ms += step_ms < STEP_MS ? step_ms : STEP_MS;
+    patience->last_ms = now_ms;
+    return patience->spent_ms < PATIENCE_MS;
+}
+
+int next_completion(struct end *end, struct completion *completion)
+{
+    struct patience patience = {0};
+    int got;
+    do {
+        got = choice.ops->poll(end->handle, completion, 1);
+    } while (!got && patient(&patience));
+    return got < 0 ? got : got ? 0 : -ETIMEDOUT;
+}
+
+int post(struct end *end, enum verb verb, const struct xfer *xfer)
+{
+    struct patience patience = {0};
+    struct completion completion;
+    int got = verb_of(verb)(end->handle, xfer);
+    while (got == -EAGAIN && patient(&patience)) {
+        choice.ops->poll(end->handle, &completion, 0);
+        got = verb_of(verb)(end->handle, xfer);
+    }
+    return got;
+}
+
+int perform(struct end *end, enum verb verb, const struct xfer *xfer)
+{
+    struct completion completion = {0};
+    int got = post(end, verb, xfer);
+    if (got == DONE)
+        return 0;
+    if (got != LATER)
+        return got;
+    int status = next_completion(end, &completion);
+    if (status)
+        return status;
+    assert_int_equal(completion.id, xfer->id);
+    assert_int_equal(completion.verb, verb);
+    return completion.status;
+}
+
+void perform_many(struct pair *pair, enum verb verb)
+{
+    struct end *end = &pair->end;
+    unsigned total = end->facts.depth * 3 + 5, done = 0;
+    unsigned char *seen = calloc(total, 1);
+    assert_non_null(seen);
+    struct patience patience = {0};
+    for (unsigned posted = 0; done < total && patient(&patience);) {
+        struct completion completion;
+        struct xfer xfer = xfer_of(end, (size_t)(posted % 1024) * 8, 8);
+        xfer.id = posted;
+        xfer.how = honoured(end, HINT(RESTRICTED), 8);
+        int got = posted < total ? verb_of(verb)(end->handle, &xfer) : -EAGAIN;
+        if (got == DONE) {
+            seen[posted]++;
+            done++;
+        }
+        if (got >= 0) {
+            posted++;
+            continue;
+        }
+        assert_int_equal(got, -EAGAIN);
+        if (choice.ops->poll(end->handle, &completion, 1) == 1) {
+            assert_true(completion.id < total);
+            assert_int_equal(completion.status, 0);
+            assert_int_equal(completion.verb, verb);
+            seen[completion.id]++;
+            done++;
+        }
+    }
+    assert_int_equal(done, total);
+    for (unsigned i = 0; i < total; i++)
+        assert_int_equal(seen[i], 1);
+    free(seen);
+}
+
+unsigned honoured(const struct end *end, unsigned combination, size_t length)
+{
+    unsigned how = combination & end->facts.honours & (HINT(INLINE) | HINT(LL) | HINT(RESTRICTED));
+    return length > end->facts.max_inline ? how & ~HINT(INLINE) : how;
+}
+
+void needs(struct pair *pair, enum verb verb, bool bytes)
+{
+    if (!(pair->end.facts.verbs & 1U << verb)) {
+        print_message("# %s cannot %s\n", choice.ops->name, fabric_verb_name(verb));
+        skip();
+    }
+    if (bytes && pair->end.facts.alone) {
+        print_message("# %s moves no bytes\n", choice.ops->name);
+        skip();
+    }
+}
+
+void needs_hint(struct pair *pair, enum hint hint, const char *name)
+{
+    if (pair->end.facts.honours & 1U << hint)
+        return;
+    print_message("# no %s: %s\n", name, pair->end.facts.why_not[hint]);
+    skip();
+}
+
+struct xfer xfer_of(struct end *end, size_t at, size_t length)
+{
+    return (struct xfer){.local = &end->region,
+                         .at = at,
+                         .remote = &end->remote,
+                         .remote_at = at,
+                         .length = length,
+                         .how = honoured(end, ~0U, length),
+                         .id = at + length};
+}
