@@ -111,7 +111,7 @@ static bool offered(const struct end *end, const struct form *form)
 static void all_forms(struct pair *pair, struct form form)
 {
     static const unsigned hints[] = {HINT(LL), HINT(INLINE), HINT(MATCHING), HINT(RESTRICTED)};
-    unsigned tried[1U << LENGTH(hints)], count = 0;
+    unsigned tried[1U << LENGTH(hints)] = {0}, count = 0;
     for (unsigned mix = 0; mix < 1U << LENGTH(hints); mix++) {
         unsigned seen = 0;
         form.how = 0;

@@ -188,7 +188,7 @@ static void a_send_has_room_for_both_ways(void **state)
     struct asked asked;
     (void)state;
     ASK(&asked, "host", "-s", "1:64K");
-    assert_true(op_send.buffer(&asked.plan) >= 2 * 65536);
+    assert_true(op_send.buffer(&asked.plan) >= UINT64_C(2) * 65536);
 }
 
 static void huge_page_choices_are_kinds_of_memory(void **state)

@@ -72,8 +72,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The mean of the middle half of all pairs. Where a counter moves in coarse steps the median falls now
- * on one step, now on the next; this does not jump, and is the median where the steps are fine. */
+/* The mean of the middle half of all pairs. Where a counter moves in coarse steps the median falls
+ * now on one step, now on the next; this does not jump, and is the median where the steps are fine.
+ */
 static double cost_ticks(const struct clock *clock)
 {
     uint64_t pair[COST_PAIRS], sum = 0;
