@@ -16,10 +16,7 @@ const char *const amo_type_names[] = {
 #define ORDERED  ((1U << AMO_COMPARES) - 1)
 #define EQUALITY (OP(EQ) | OP(NE))
 
-static const struct {
-    size_t size;
-    unsigned ops, compares;
-} types[AMO_TYPES] = {
+const struct amo_facts amo_types[AMO_TYPES] = {
     [AMO_INT8] = {1, (1U << AMO_OPS) - 1, ORDERED},
     [AMO_UINT8] = {1, (1U << AMO_OPS) - 1, ORDERED},
     [AMO_INT16] = {2, (1U << AMO_OPS) - 1, ORDERED},
@@ -35,30 +32,19 @@ static const struct {
     [AMO_UINT128] = {16, OP(CSWAP), OP(EQ)},
 };
 
-size_t amo_size(enum amo_type type)
-{
-    return types[type].size;
-}
-
-bool amo_valid(enum amo_op op, enum amo_type type, enum amo_compare compare)
-{
-    return op < AMO_OPS && type < AMO_TYPES && types[type].ops & 1U << op &&
-           (op != AMO_CSWAP || (compare < AMO_COMPARES && types[type].compares & 1U << compare));
-}
-
 void amo_list_ops(enum amo_type type, char *text, size_t room)
 {
     size_t used = 0;
     text[0] = '\0';
     for (unsigned op = 0; op < AMO_OPS; op++) {
-        if (!(types[type].ops & 1U << op) || used >= room)
+        if (!(amo_types[type].ops & 1U << op) || used >= room)
             continue;
         used +=
             (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", amo_op_names[op]);
-        if (op != AMO_CSWAP || types[type].compares == ORDERED)
+        if (op != AMO_CSWAP || amo_types[type].compares == ORDERED)
             continue;
         for (unsigned compare = 0, n = 0; compare < AMO_COMPARES && used < room; compare++)
-            if (types[type].compares & 1U << compare)
+            if (amo_types[type].compares & 1U << compare)
                 used += (size_t)snprintf(text + used, room - used, "%s%s", n++ ? "/" : " ",
                                          amo_compare_names[compare]);
     }

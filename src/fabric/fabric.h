@@ -70,10 +70,24 @@ enum { AMO_MAX_BYTES = 16 };
 /* Names as they are typed; each list ends with NULL. */
 extern const char *const amo_op_names[], *const amo_compare_names[], *const amo_type_names[];
 
-size_t amo_size(enum amo_type type);
+/* A type's size, and which ops and compares exist for it, as bits. */
+struct amo_facts {
+    uint16_t size, ops, compares;
+};
+extern const struct amo_facts amo_types[AMO_TYPES];
+
+static inline size_t amo_size(enum amo_type type)
+{
+    return amo_types[type].size;
+}
 
 /* Does the op exist for the type? compare counts for AMO_CSWAP alone. */
-bool amo_valid(enum amo_op op, enum amo_type type, enum amo_compare compare);
+static inline bool amo_valid(enum amo_op op, enum amo_type type, enum amo_compare compare)
+{
+    return op < AMO_OPS && type < AMO_TYPES && amo_types[type].ops & 1U << op &&
+           (op != AMO_CSWAP ||
+            (compare < AMO_COMPARES && amo_types[type].compares & 1U << compare));
+}
 
 /* "SUM, SWAP, CSWAP EQ/NE": what a type takes, for a sentence. */
 void amo_list_ops(enum amo_type type, char *text, size_t room);

@@ -273,11 +273,32 @@ static int soft_read(struct fabric *fabric, const struct xfer *x)
 
 /* ---- atomics ---- */
 
-static struct soft_wide operand(const void *bytes, size_t size)
+/* A value of a type's size; none needs a call. */
+static inline void copy_value(void *to, const void *from, size_t size)
+{
+    switch (size) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    default:
+        memcpy(to, from, AMO_MAX_BYTES);
+    }
+}
+
+static inline struct soft_wide operand(const void *bytes, size_t size)
 {
     struct soft_wide wide = {0, 0};
     if (bytes)
-        memcpy(&wide, bytes, size);
+        copy_value(&wide, bytes, size);
     return wide;
 }
 
@@ -303,7 +324,7 @@ static int apply(const struct soft *soft, const struct xfer *x, const struct sof
     int status = soft_amo_apply(soft->link.maps[0].address, x->remote->address + x->remote_at, amo,
                                 soft->wide, &old);
     if (!status && x->amo.fetch)
-        memcpy(x->amo.result, &old, amo_size(amo->type));
+        copy_value(x->amo.result, &old, amo_size(amo->type));
     return status;
 }
 
