@@ -169,7 +169,8 @@ int channel_ready(struct channel *c, char wanted)
         if (kind == wanted)
             return 1;
         if (kind == FRAME_DATA && wanted == FRAME_BEAT)
-            break; /* only looking: the message waits for whoever hears it */
+            return 0; /* only looking: the message waits for whoever hears it, even of one who left
+                       */
         if (kind != FRAME_BEAT)
             return fail(-EPROTO, "the %s sent a message out of turn", c->peer.other);
         drop_frame(c, length);

@@ -120,15 +120,15 @@ static int serve_guests(struct soft *soft)
         ssize_t n = recv(fd, nonce, sizeof nonce, MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN)
             continue;
-        int status = 0;
         if (n == (ssize_t)strlen(soft->nonce) && memcmp(nonce, soft->nonce, (size_t)n) == 0) {
-            status = give_all(soft, fd);
+            /* It stays open until the link closes: to a reader that does not wait, the kernel may
+             * show the end of a connection before what was sent on it. */
+            int status = give_all(soft, fd);
             soft->link.served = !status;
+            return status;
         }
         close(fd);
         soft->link.guests[i] = -1;
-        if (status)
-            return status;
     }
     return 0;
 }
