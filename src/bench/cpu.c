@@ -85,14 +85,8 @@ int cpu_pair(int64_t pair[2])
 int cpu_describe(struct blob *text)
 {
     cpu_set_t set;
-    char host[64] = "?";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file) {
-        if (!fgets(host, sizeof host, file))
-            host[0] = '\0';
-        host[strcspn(host, "\n")] = '\0';
-        fclose(file);
-    }
+    char host[64];
+    host_id(host, sizeof host);
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof set, &set))
         return blob_print(text, "host=%s\ncpu=many\n", host);

@@ -48,6 +48,9 @@ int blob_value(const struct blob *blob, const char *key, char *value, size_t roo
 /* The same for a number, decimal or 0x; -EINVAL if it is not one. */
 int blob_number(const struct blob *blob, const char *key, uint64_t *number);
 
+/* What tells this boot of this machine from every other; "" if it cannot be known. */
+void host_id(char *id, size_t room);
+
 /* ---- clocks ----------------------------------------------------------------- */
 
 enum clock_kind { CLOCK_GETTIME = 1, CLOCK_CYCLES = 2 };

@@ -257,18 +257,6 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
     return 0;
 }
 
-static int host_id(char *id, size_t room)
-{
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (!file)
-        return -errno;
-    if (!fgets(id, (int)room, file))
-        id[0] = '\0';
-    fclose(file);
-    id[strcspn(id, "\n")] = '\0';
-    return 0;
-}
-
 int soft_link_address(const struct soft *soft, struct blob *mine)
 {
     char host[64] = "";

@@ -144,7 +144,6 @@ int soft_amo_apply(struct soft_portal *portal, void *target, const struct soft_a
 struct soft_command {
     struct xfer xfer;
     uint32_t verb;
-    bool issued; /* a rendezvous send that waits for its answer */
     size_t moved;
     struct soft_amo amo;
     char idc[SOFT_IDC];
