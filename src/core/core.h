@@ -5,6 +5,7 @@
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,23 @@ int blob_number(const struct blob *blob, const char *key, uint64_t *number);
 
 /* What tells this boot of this machine from every other; "" if it cannot be known. */
 void host_id(char *id, size_t room);
+
+/* ---- modules ---------------------------------------------------------------- */
+
+/* What every signal does, to be put back after a vendor's library had its way. */
+struct signals {
+    struct sigaction actions[NSIG];
+};
+void signals_keep(struct signals *kept);
+void signals_restore(const struct signals *kept);
+
+/* Is there a weft-NAME.so in WEFT_MODULE_PATH, beside the tools, or in the installed module folder?
+ * Loads nothing. */
+bool module_exists(const char *name);
+
+/* Loads it and finds its one symbol. It stays loaded for good; global: its libraries' symbols are
+ * for its own plug-ins too. */
+int module_load(const char *name, const char *symbol, bool global, void **entry);
 
 /* ---- clocks ----------------------------------------------------------------- */
 
@@ -104,6 +122,24 @@ static inline uint64_t clock_cycles(void)
     return clock_raw_ns();
 }
 #endif
+
+/* A read that may drift a little among the instructions around it: for intervals of which many
+ * follow each other without a gap, so that what one loses the next gains. */
+static inline uint64_t clock_glance(const struct clock *clock)
+{
+#if defined(__x86_64__)
+    return clock->kind == CLOCK_CYCLES ? __builtin_ia32_rdtsc() : clock_raw_ns();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    if (clock->kind != CLOCK_CYCLES)
+        return clock_raw_ns();
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    (void)clock;
+    return clock_raw_ns();
+#endif
+}
 
 /* One read, in ticks of this clock. */
 static inline uint64_t clock_read(const struct clock *clock)

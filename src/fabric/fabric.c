@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of built-in fabrics, and the choice of one from a device as typed. */
 #include "fabric/fabric.h"
-#include "fabric/module.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,12 +14,44 @@ const char *fabric_verb_name(enum verb verb)
     return names[verb];
 }
 
+const char *const fabric_layout_names[] = {"short", "bcopy", "zcopy", NULL};
+
+static const struct fabric_host host = {.abi = FABRIC_ABI,
+                                        .find = fabric_find,
+                                        .fail = fail,
+                                        .warn = warn,
+                                        .blob_print = blob_print,
+                                        .blob_add = blob_add,
+                                        .blob_value = blob_value,
+                                        .blob_number = blob_number,
+                                        .memory_enough = memory_enough};
+
+static const struct fabric_ops *load(const char *name)
+{
+    /* A function's address from dlsym, as POSIX means it. */
+    union {
+        void *object;
+        fabric_entry *function;
+    } entry = {NULL};
+    int status = module_load(name, "weft_fabric", false, &entry.object);
+    if (status == -ENOENT) {
+        fail(-ENODEV, "no fabric \"%s\": neither built in nor found as weft-%s.so", name, name);
+        return NULL;
+    }
+    const struct fabric_ops *ops = status ? NULL : entry.function(&host);
+    if (!status && (!ops || ops->abi != FABRIC_ABI))
+        status = fail(-ENODEV, "weft-%s.so is not a module of this version", name);
+    if (status)
+        fail(-ENODEV, "fabric %s: %s", name, fail_reason());
+    return status ? NULL : ops;
+}
+
 const struct fabric_ops *fabric_find(const char *name)
 {
     for (size_t i = 0; i < LENGTH(built_in); i++)
         if (strcmp(built_in[i]->name, name) == 0)
             return built_in[i];
-    return module_load(name);
+    return load(name);
 }
 
 struct search {

@@ -8,13 +8,22 @@
 
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 1 };
+enum { FABRIC_ABI = 2 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
 enum { LATER = 0, DONE = 1 };
 
-enum verb { VERB_WRITE, VERB_READ, VERB_SEND, VERB_RECV, VERB_ATOMIC, VERB_AM, VERBS };
+enum verb {
+    VERB_WRITE,
+    VERB_READ,
+    VERB_SEND,
+    VERB_RECV,
+    VERB_ATOMIC,
+    VERB_AM,
+    VERBS,
+    VERB_ARRIVAL /* in completions only: the other end's active message has come in */
+};
 
 /* Wishes to the NIC. A fabric says which it honours, and for the rest why not. */
 enum hint {
@@ -30,6 +39,12 @@ enum hint {
 };
 #define HINT(name) (1U << HINT_##name)
 #define VERB(name) (1U << VERB_##name)
+
+/* How the bytes of a write, a read or an active message are handed over: inside the call; copied,
+ * so that the source is free at once; or read from and written to where they lie. Without one of
+ * these hints the fabric chooses. */
+enum layout { LAYOUT_SHORT, LAYOUT_BCOPY, LAYOUT_ZCOPY, LAYOUTS };
+#define LAYOUT_HINT(layout) (1U << (HINT_SHORT + (layout)))
 
 /* ---- atomics ---- */
 
@@ -108,7 +123,10 @@ struct xfer {
     size_t remote_at;
     size_t length;
     unsigned how;        /* HINT bits */
-    uint64_t id, header; /* id comes back in the completion; header: am only */
+    uint64_t id;         /* comes back in the completion */
+    uint64_t header;     /* am only: the first eight bytes of the message */
+    size_t header_bytes; /* am only: what travels before the payload, 0 or at least 8; behind the
+                            first eight it is zeroes. SHORT takes 8 */
     struct {
         uint8_t op, type, compare_op, fetch;
         const void *operand, *compare;
@@ -117,11 +135,12 @@ struct xfer {
 };
 
 struct completion {
-    uint64_t id;
+    uint64_t id; /* an arrival's: the first eight bytes of the message, 0 if it is shorter */
     uint32_t verb;
     int status;
-    uint64_t length;
-    const void *data;
+    uint64_t length;  /* an arrival's: header and payload */
+    const void *data; /* an arrival's: all of it, until the next poll or am; NULL unless the caller
+                         looks, see fabric_want */
 };
 
 /* Filled by open: what this fabric can do here, and what it proves. */
@@ -132,14 +151,17 @@ struct fabric_facts {
     const char *why_not[HINTS]; /* the reason of each hint not honoured */
     bool alone;                 /* the other end takes no part and no byte moves */
     bool own_memory;            /* expose must place the memory itself */
-    size_t max_inline, max_short, max_bcopy, max_send;
-    unsigned depth;               /* operations in flight */
-    uint16_t amo[2][AMO_OPS];     /* bit = type; [1]: fetching */
-    uint16_t cswap[AMO_COMPARES]; /* bit = type */
-    const char *amo_how;          /* how the widest atomics are done, or NULL */
-    char form[96];                /* which path carries it, for the header */
-    char self[64];                /* this end's name on the fabric, "NIC 0x12 PID 0" */
-    char domain[32];              /* what it lives in, "VNI 10", or "" */
+    size_t max_inline, max_send;
+    size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
+                                          header may have in a layout; 0: has no such layout */
+    size_t max_header;                 /* of an active message in layout ZCOPY */
+    unsigned depth;                    /* operations in flight */
+    uint16_t amo[2][AMO_OPS];          /* bit = type; [1]: fetching */
+    uint16_t cswap[AMO_COMPARES];      /* bit = type */
+    const char *amo_how;               /* how the widest atomics are done, or NULL */
+    char form[96];                     /* which path carries it, for the header */
+    char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
+    char domain[32];                   /* what it lives in, "VNI 10", or "" */
 };
 
 struct fabric_want {
@@ -149,6 +171,7 @@ struct fabric_want {
     uint64_t service;
     unsigned verbs, hints;
     bool server; /* the end that was asked, not the one that asks */
+    bool looks;  /* the data of arrivals will be looked at */
 };
 
 struct fabric {
@@ -186,8 +209,8 @@ struct fabric_ops {
     int (*recv)(struct fabric *fabric, const struct xfer *xfer);  /* posts a buffer; never DONE */
     int (*atomic)(struct fabric *fabric, const struct xfer *xfer); /* applied; fetch: old value
                                                                       in result */
-    int (*am)(struct fabric *fabric, const struct xfer *xfer);     /* header + payload; arrives from
-                                                                      the peer's poll as data */
+    int (*am)(struct fabric *fabric, const struct xfer *xfer);     /* our buffer may be reused;
+                                                                      VERB_ARRIVAL at the other */
 
     /* Progress and completions: 0..max, or -errno when the link is known to be lost. */
     int (*poll)(struct fabric *fabric, struct completion *completions, int max);
@@ -220,6 +243,7 @@ const struct fabric_ops *fabric_find(const char *name);
 
 /* The names of verbs and hints, for sentences. */
 const char *fabric_verb_name(enum verb verb);
+extern const char *const fabric_layout_names[]; /* ends with NULL */
 
 /* ---- modules ---- */
 
@@ -235,6 +259,7 @@ struct fabric_host {
         __attribute__((format(printf, 2, 3)));
     int (*blob_value)(const struct blob *blob, const char *key, char *value, size_t room);
     int (*blob_number)(const struct blob *blob, const char *key, uint64_t *number);
+    int (*memory_enough)(uint64_t bytes);
 };
 
 /* The one symbol of a module, "weft_fabric". */

@@ -80,6 +80,25 @@ int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void
 /* Two threads of one process. */
 int peer_threads(struct peer *pair[2], const struct peer_terms *terms);
 
+/* Whatever can pass messages between two ends, in order, made a peer: heartbeats, last words and
+ * deadlines are added here. Neither function may wait. */
+struct peer_carrier {
+    void *arg;
+    int (*publish)(void *arg, const void *bytes, size_t length); /* 0, -EAGAIN (no room), -errno */
+    /* 1 and a message, 0 if there is none yet, or -errno: none will come. */
+    int (*receive)(void *arg, void *bytes, size_t room, size_t *length);
+    void (*close)(void *arg); /* may be NULL */
+};
+enum { CARRIER_MAX = BLOB_MAX + 16 }; /* no message is longer */
+int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
+               const struct peer_terms *terms);
+
+/* Was this process started by an MPI launcher? */
+bool mpi_launched(void);
+
+/* The other of the two ranks; rank 1 is the client. The module for the launcher's MPI is loaded. */
+int peer_mpi(struct peer **peer, const struct peer_terms *terms);
+
 /* TCP, IPv4 and IPv6. A listener takes clients one after another; what does not greet as a Weft
  * client within five seconds is warned of and dropped, without keeping a real client waiting. */
 struct listener;

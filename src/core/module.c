@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loading weft-NAME.so. Vendor libraries take over signals when they are loaded, so every handler
  * is put back; they are never unloaded, because they leave threads and exit handlers behind. */
-#include "fabric/module.h"
+#include "core/core.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +66,6 @@ bool module_exists(const char *name)
     return find_path(path, sizeof path, name);
 }
 
-static const struct fabric_host host = {.abi = FABRIC_ABI,
-                                        .find = fabric_find,
-                                        .fail = fail,
-                                        .warn = warn,
-                                        .blob_print = blob_print,
-                                        .blob_add = blob_add,
-                                        .blob_value = blob_value,
-                                        .blob_number = blob_number};
-
 void signals_keep(struct signals *kept)
 {
     for (int i = 1; i < NSIG; i++)
@@ -88,30 +78,17 @@ void signals_restore(const struct signals *kept)
         sigaction(i, &kept->actions[i], NULL);
 }
 
-const struct fabric_ops *module_load(const char *name)
+int module_load(const char *name, const char *symbol, bool global, void **entry)
 {
     char path[PATH_MAX];
     struct signals kept;
-    if (!find_path(path, sizeof path, name)) {
-        fail(-ENODEV, "no fabric \"%s\": neither built in nor found as weft-%s.so", name, name);
-        return NULL;
-    }
+    if (!find_path(path, sizeof path, name))
+        return fail(-ENOENT, "weft-%s.so is not found", name);
     signals_keep(&kept);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
     signals_restore(&kept);
-    if (!library) {
-        fail(-ENODEV, "fabric %s: %s", name, dlerror());
-        return NULL;
-    }
-    /* A function's address from dlsym, as POSIX means it. */
-    union {
-        void *object;
-        fabric_entry *function;
-    } entry = {dlsym(library, "weft_fabric")};
-    const struct fabric_ops *ops = entry.object ? entry.function(&host) : NULL;
-    if (!ops || ops->abi != FABRIC_ABI) {
-        fail(-ENODEV, "fabric %s: %s is not a module of this version", name, path);
-        return NULL;
-    }
-    return ops;
+    if (!library)
+        return fail(-ELIBACC, "%s", dlerror());
+    *entry = dlsym(library, symbol);
+    return *entry ? 0 : fail(-ELIBBAD, "%s is not such a module", path);
 }
