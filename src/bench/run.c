@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One run: open the fabric, place and expose memory, connect, measure every size, take it all down.
  * Whatever fails at one end is told to the other, so that both end with the reason. */
-#include "bench/bench.h"
+#include "bench/setup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    POPULATE_BYTES = 64 << 20,
-    MOMENT_MS = 200,
-    VIGIL_MS = 20,
-    PROBES = 51,
-    PROBE_MAX_BYTES = 1 << 20
-};
+enum { PROBES = 51, PROBE_MAX_BYTES = 1 << 20 };
 static const uint64_t probe_ns = 20000000;
 static const double clock_share_worth_saying = 0.20;
 
@@ -51,35 +39,9 @@ static int tell_done(struct run *run)
 
 /* ---- setting up ---- */
 
-static int populate(struct run *run)
-{
-    struct region *buffer = &run->buffer;
-    int status = 0;
-    for (size_t at = 0; at < buffer->mapped && !status; at += POPULATE_BYTES) {
-        size_t left = buffer->mapped - at;
-        status = buffer->kind->populate(buffer, at, left < POPULATE_BYTES ? left : POPULATE_BYTES);
-        if (!status)
-            status = peer_alive(run->peer);
-    }
-    return status;
-}
-
 static size_t buffer_length(const struct run *run)
 {
     return run->op->buffer ? run->op->buffer(run->plan) : (size_t)run->plan->size.max;
-}
-
-static int place_buffer(struct run *run)
-{
-    const char *name = run->plan->huge ? plan_huge[run->plan->huge - 1] : "host";
-    const struct memory_ops *kind = memory_find(name);
-    size_t length = buffer_length(run);
-    if (run->facts.own_memory) {
-        run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
-        return 0;
-    }
-    int status = kind->alloc(&run->buffer, length, kind);
-    return status ? status : populate(run);
 }
 
 /* Where the fabric has some atomics but not this one. */
@@ -109,53 +71,6 @@ int bench_can(const struct plan *plan, const struct op *op, const struct fabric_
         return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
                     fabric->name);
     return op->verb == VERB_ATOMIC ? can_atomic(plan, fabric, facts) : 0;
-}
-
-static int connect_ends(struct run *run, const struct blob *key)
-{
-    struct blob mine, theirs, their_key;
-    uint64_t since_ms = clock_ms();
-    int status = run->fabric->address(run->handle, &mine);
-    if (!status)
-        status = peer_swap(run->peer, &mine, &theirs);
-    if (!status)
-        status = peer_swap(run->peer, key, &their_key);
-    if (status)
-        return status;
-    for (;;) {
-        status = run->fabric->connect(run->handle, &theirs, &their_key, 1, &run->remote);
-        if (status == DONE)
-            break;
-        if (!status)
-            status = peer_alive(run->peer);
-        if (!status && clock_ms() - since_ms > run->peer->timeout_ms)
-            status = fail(-ETIMEDOUT, "the fabric did not connect within %g s",
-                          (double)run->peer->timeout_ms / 1000);
-        if (status)
-            return status;
-        sched_yield();
-    }
-    if (!run->facts.alone && run->remote.length < buffer_length(run))
-        return fail(-EPROTO, "the %s offers %zu bytes, %zu are needed", run->peer->other,
-                    run->remote.length, buffer_length(run));
-    if (run->op->start && (status = run->op->start(run)))
-        return status;
-    return peer_meet(run->peer, "connected", NULL, NULL);
-}
-
-/* Do the two ends have to take turns on one CPU? */
-static int compare_places(struct run *run)
-{
-    struct blob mine, theirs;
-    int status = cpu_describe(&mine);
-    if (!status)
-        status = peer_swap(run->peer, &mine, &theirs);
-    if (status)
-        return status;
-    run->share_cpu = cpu_shared(&mine, &theirs);
-    if (run->share_cpu)
-        warn("both ends run on one CPU: every hop waits for a switch between them");
-    return 0;
 }
 
 /* ---- what the header says ---- */
@@ -219,41 +134,6 @@ static int exchange_facts(struct run *run, struct bench_facts *facts)
 }
 
 /* ---- measuring ---- */
-
-/* Whoever reads our output may take his time: meanwhile the other end is to know that we live. What
- * goes wrong here is found again by the next who looks. */
-struct vigil {
-    struct peer *peer;
-    pthread_t thread;
-    atomic_bool over;
-    bool begun;
-};
-
-static void *keep_vigil(void *arg)
-{
-    struct vigil *vigil = arg;
-    while (!atomic_load(&vigil->over) && !peer_alive(vigil->peer))
-        poll(NULL, 0, VIGIL_MS);
-    return NULL;
-}
-
-static void vigil_begin(struct vigil *vigil, struct peer *peer)
-{
-    sigset_t all, before;
-    *vigil = (struct vigil){.peer = peer};
-    /* Signals stay with the thread that measures. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    vigil->begun = !pthread_create(&vigil->thread, NULL, keep_vigil, vigil);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static void vigil_end(struct vigil *vigil)
-{
-    atomic_store(&vigil->over, true);
-    if (vigil->begun)
-        pthread_join(vigil->thread, NULL);
-}
 
 static int tell_row(struct run *run, struct result *result)
 {
@@ -338,18 +218,6 @@ static int all_sizes(struct run *run, bool initiator, struct interference *sum)
     return status;
 }
 
-/* Deep sleep states of the CPU would be measured too; keeping them away needs the right. */
-static int stay_awake(void)
-{
-    int32_t latency_us = 0;
-    int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, &latency_us, sizeof latency_us) != sizeof latency_us) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
-}
-
 static int connected(struct run *run, struct bench_facts *facts)
 {
     const struct bench_wish *wish = run->wish;
@@ -369,34 +237,6 @@ static int connected(struct run *run, struct bench_facts *facts)
     return told;
 }
 
-/* To whoever meets it first, the other end's death looks like a fault of the fabric: wait a moment
- * for the control connection to tell. */
-static int real_reason(struct peer *peer, int status)
-{
-    char kept[1024];
-    uint64_t since_ms = clock_ms();
-    int gone = 0;
-    snprintf(kept, sizeof kept, "%s", fail_reason());
-    while (!gone && clock_ms() - since_ms < MOMENT_MS) {
-        gone = peer_alive(peer);
-        if (!gone)
-            poll(NULL, 0, 5);
-    }
-    return gone == -ECONNRESET || gone == -ETIMEDOUT ? gone : fail(status, "%s", kept);
-}
-
-/* On failure the other end is told, once. */
-static int leave(struct run *run, int status)
-{
-    if (!status || run->left)
-        return status;
-    if (status != -EINTR && status != -ECONNRESET && status != -ETIMEDOUT)
-        status = real_reason(run->peer, status);
-    peer_end(run->peer, status, fail_reason());
-    run->left = true;
-    return status;
-}
-
 static int opened(struct run *run)
 {
     const struct bench_wish *wish = run->wish;
@@ -414,23 +254,27 @@ static int opened(struct run *run)
     if (!status && facts.initiator)
         status = stats_open(&run->stats, run->plan->report_all ? run->plan->iters : 0);
     if (!status)
-        status = place_buffer(run);
+        status = setup_place(run, run->plan->huge ? plan_huge[run->plan->huge - 1] : "host",
+                             buffer_length(run));
     if (!status)
-        status = compare_places(run);
+        status = setup_compare(run);
     if (status)
         goto free_memory;
     status = run->fabric->expose(run->handle, &run->buffer, &key);
     if (status)
         goto free_memory;
-    status = connect_ends(run, &key);
+    status = setup_connect(run, &key);
+    if (!status && run->op->start)
+        status = run->op->start(run);
+    if (!status)
+        status = peer_meet(run->peer, "connected", NULL, NULL);
     if (!status)
         status = connected(run, &facts);
     /* The other end hears why before its operations begin to fail. */
-    status = leave(run, status);
+    status = setup_leave(run, status);
     run->fabric->withdraw(run->handle, &run->buffer);
 free_memory:
-    if (run->buffer.address && !run->facts.own_memory)
-        run->buffer.kind->free(&run->buffer);
+    setup_free(run);
     stats_close(run->stats);
     return status;
 }
@@ -450,7 +294,7 @@ int bench_run(const struct bench_wish *wish)
                                .verbs = wish->op->verbs,
                                .hints = wish->op->hints,
                                .server = wish->peer->rank == PEER_SERVER};
-    int awake = stay_awake();
+    int awake = setup_awake();
     int status = fabric_open(run.fabric, &run.handle, &want, &run.facts);
     if (!status) {
         status = opened(&run);
@@ -458,5 +302,5 @@ int bench_run(const struct bench_wish *wish)
     }
     if (awake >= 0)
         close(awake);
-    return leave(&run, status);
+    return setup_leave(&run, status);
 }

@@ -69,14 +69,18 @@ static uint64_t next_random(struct null *n)
 static void describe(struct fabric_facts *facts, const struct settings *s)
 {
     *facts = (struct fabric_facts){
-        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC),
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
         .alone = true,
         .depth = DEPTH,
         .max_send = SIZE_MAX,
         .self = "null",
     };
-    for (int i = 0; i < VERBS; i++)
+    for (int i = 0; i < VERBS; i++) {
         facts->proves[i] = "nothing: no byte moves, the programmed delay has passed";
+        for (int k = 0; k < LAYOUTS; k++)
+            facts->layout_max[i][k] = SIZE_MAX;
+    }
+    facts->max_header = SIZE_MAX;
     /* A type is a bit: all of them, fetching or not, with every comparison. */
     memset(facts->amo, 0xff, sizeof facts->amo);
     memset(facts->cswap, 0xff, sizeof facts->cswap);
@@ -201,13 +205,19 @@ static int null_atomic(struct fabric *fabric, const struct xfer *xfer)
     return post(fabric, xfer, VERB_ATOMIC);
 }
 
-/* Nobody is there to answer: a message fills our own first receive after two delays, as if it had
- * been there and back. Without a receive it is lost. */
+/* There and back: two delays. */
+static uint64_t echo_ticks(const struct null *n)
+{
+    bool timed = n->delay_ticks || n->jitter_ticks;
+    return timed ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
+}
+
+/* Nobody is there to answer: a message fills our own first receive, as if it had been there and
+ * back. Without a receive it is lost. */
 static int null_send(struct fabric *fabric, const struct xfer *xfer)
 {
     struct null *n = (struct null *)fabric;
-    bool timed = n->delay_ticks || n->jitter_ticks;
-    uint64_t due_ticks = timed ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
+    uint64_t due_ticks = echo_ticks(n);
     if (n->head - n->tail == DEPTH)
         return -EAGAIN;
     if (n->receive_tail != n->receive_head)
@@ -222,6 +232,18 @@ static int null_recv(struct fabric *fabric, const struct xfer *xfer)
         return -EAGAIN;
     n->receives[n->receive_head++ % DEPTH] = xfer->id;
     return LATER;
+}
+
+/* An active message needs no receive: its echo arrives with what its header says. */
+static int null_am(struct fabric *fabric, const struct xfer *xfer)
+{
+    struct null *n = (struct null *)fabric;
+    uint64_t due_ticks = echo_ticks(n);
+    if (n->head - n->tail == DEPTH)
+        return -EAGAIN;
+    begin(n, VERB_ARRIVAL, xfer->header_bytes ? xfer->header : 0, xfer->header_bytes + xfer->length,
+          due_ticks);
+    return DONE;
 }
 
 /* poll: makes progress and hands out completions, in order of posting here. */
@@ -257,4 +279,5 @@ const struct fabric_ops fabric_null = {.abi = FABRIC_ABI,
                                        .send = null_send,
                                        .recv = null_recv,
                                        .atomic = null_atomic,
+                                       .am = null_am,
                                        .poll = null_poll};

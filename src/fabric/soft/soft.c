@@ -12,8 +12,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-static const char no_layout[] = "soft has no data layouts for this operation";
-
 /* Every op and compare on every type that has it. */
 static void describe_atomics(struct fabric_facts *facts)
 {
@@ -32,11 +30,15 @@ static void describe_atomics(struct fabric_facts *facts)
 static void describe(const struct soft *soft, struct fabric_facts *facts)
 {
     *facts = (struct fabric_facts){
-        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC),
-        .honours = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING) | HINT(RENDEZVOUS),
-        .target_polls = VERB(SEND),
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
+        .honours = (1U << HINTS) - 1,
+        .target_polls = VERB(SEND) | VERB(AM),
         .max_inline = SOFT_IDC,
         .max_send = SIZE_MAX,
+        .max_header = SOFT_HEADER_BYTES,
+        .layout_max = {[VERB_WRITE] = {SOFT_IDC, SIZE_MAX, SIZE_MAX},
+                       [VERB_READ] = {0, SIZE_MAX, SIZE_MAX},
+                       [VERB_AM] = {SOFT_IDC, SOFT_SLOT_BYTES, SOFT_PULL_BYTES}},
         .depth = SOFT_QUEUE,
         .amo_how = soft->wide ? "16 bytes by compare-and-swap" : "16 bytes under a lock",
         .form = "soft (software NIC, shared memory)",
@@ -48,8 +50,8 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     facts->proves[VERB_RECV] = "the message is in the posted buffer";
     facts->proves[VERB_ATOMIC] = "the target's memory has the new value, and the initiator the "
                                  "old one if it was fetched";
-    facts->why_not[HINT_SHORT] = facts->why_not[HINT_BCOPY] = facts->why_not[HINT_ZCOPY] =
-        no_layout;
+    facts->proves[VERB_AM] = "the message is on its way in shared memory, and the source may be "
+                             "reused; zcopy: the target has pulled it";
     describe_atomics(facts);
     snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %u", soft->nic.address, soft->nic.pid);
     snprintf(facts->domain, sizeof facts->domain, "VNI %" PRIu64, soft->nic.vni);
@@ -78,7 +80,24 @@ static void soft_close(struct fabric *fabric)
         close(soft->nic.listener);
     if (soft->portal)
         memory_host.free(&soft->portal_region);
+    free(soft->mail.arrival);
     free(soft);
+}
+
+/* Slots are for active messages; who wants none does without their pages. */
+static size_t portal_bytes(const struct fabric_want *want)
+{
+    return want->verbs & VERB(AM) ? sizeof(struct soft_portal)
+                                  : offsetof(struct soft_portal, channel.slots);
+}
+
+static int place_arrival(struct soft *soft)
+{
+    soft->mail.arrival = malloc(SOFT_PULL_BYTES);
+    if (!soft->mail.arrival)
+        return fail(-ENOMEM, "soft: no memory for active messages");
+    memset(soft->mail.arrival, 0, SOFT_PULL_BYTES);
+    return 0;
 }
 
 static int soft_open(struct fabric **fabric, const struct fabric_want *want,
@@ -99,11 +118,12 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
         status = memory_host.alloc(&soft->portal_region, sizeof *soft->portal, &memory_host);
     if (!status) {
         soft->portal = (struct soft_portal *)soft->portal_region.address;
-        status = memory_host.populate(&soft->portal_region, 0, sizeof *soft->portal);
+        status = memory_host.populate(&soft->portal_region, 0, portal_bytes(want));
     }
-    if (!status) {
+    if (!status)
         status = seal(&soft->portal_region);
-    }
+    if (!status && want->verbs & VERB(AM))
+        status = place_arrival(soft);
     if (status) {
         soft_close(&soft->fabric);
         return status;
@@ -228,7 +248,7 @@ struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct
     command->xfer = *x;
     command->verb = verb;
     command->moved = 0;
-    if (x->how & HINT(INLINE) && verb != VERB_ATOMIC)
+    if (soft_immediate(x) && verb != VERB_ATOMIC)
         memcpy(command->idc, x->local->address + x->at, x->length);
     return command;
 }
@@ -237,7 +257,8 @@ struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct
  * what must not overtake. */
 static inline bool queues(const struct soft *soft, const struct xfer *x)
 {
-    return !(x->how & HINT(LL)) || x->length > SOFT_PIECE ||
+    return !(x->how & (HINT(LL) | HINT(SHORT) | HINT(BCOPY))) || x->how & HINT(ZCOPY) ||
+           x->length > SOFT_PIECE ||
            (soft->command_head != soft->command_tail && !(x->how & HINT(RESTRICTED)));
 }
 
@@ -250,7 +271,7 @@ static int soft_write(struct fabric *fabric, const struct xfer *x)
         return soft_enqueue(soft, VERB_WRITE, x) ? LATER : -EAGAIN;
     const char *from = x->local->address + x->at;
     char idc[SOFT_IDC];
-    if (x->how & HINT(INLINE)) {
+    if (soft_immediate(x)) {
         copy(idc, from, x->length);
         from = idc;
     }
@@ -377,7 +398,7 @@ static int advance(struct soft_command *command)
     if (command->verb == VERB_READ)
         deliver(x, here, there, piece);
     else
-        deliver(x, there, x->how & HINT(INLINE) ? command->idc + command->moved : here, piece);
+        deliver(x, there, soft_immediate(x) ? command->idc + command->moved : here, piece);
     command->moved += piece;
     return command->moved == x->length ? DONE : -EAGAIN;
 }
@@ -435,4 +456,5 @@ const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
                                        .send = soft_send,
                                        .recv = soft_recv,
                                        .atomic = soft_atomic,
+                                       .am = soft_am,
                                        .poll = soft_poll};

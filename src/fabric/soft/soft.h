@@ -47,7 +47,14 @@ struct soft_entry {
 
 /* ---- mail.c: messages ---- */
 
-enum { SOFT_RING = 128, SOFT_HOT_BYTES = 24, SOFT_LINE_BYTES = 56 };
+enum {
+    SOFT_RING = 128,
+    SOFT_HOT_BYTES = 24,
+    SOFT_LINE_BYTES = 56,
+    SOFT_SLOT_BYTES = 8192,    /* the longest active message that is copied */
+    SOFT_PULL_BYTES = 1 << 20, /* and that is pulled */
+    SOFT_HEADER_BYTES = 1024   /* its header */
+};
 
 /* Half of the line that a message and its answer share: one cache line changes hands, once each
  * way. head says everything but the payload: sequence, what it is, what is acknowledged, how many
@@ -84,6 +91,8 @@ struct soft_channel {
     struct soft_counters counters[2];
     alignas(128) struct soft_line lines[2][SOFT_RING];
     alignas(128) struct soft_posted posted[2][SOFT_RING];
+    /* Last, because present only where active messages are wanted. */
+    alignas(4096) char slots[2][SOFT_RING][SOFT_SLOT_BYTES];
 };
 
 /* What the initiators of another process see of this end. */
@@ -111,6 +120,12 @@ struct soft_mail {
         uint64_t id, length;
     } pulling[SOFT_QUEUE]; /* rendezvous sends that wait for the target to have pulled */
     uint64_t pull_head, pull_tail;
+    struct {
+        uint64_t id, length, number;
+    } lent[SOFT_QUEUE]; /* active messages that wait for the target to have pulled */
+    uint64_t lent_head, lent_tail;
+    bool kept;      /* the next message is handed out and not yet taken */
+    char *arrival;  /* where active messages go that do not stay in a slot, or NULL */
     unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
     unsigned held;  /* of them, still to pass */
     unsigned looks; /* at the line since then */
@@ -187,11 +202,17 @@ struct soft {
     struct soft_command commands[SOFT_QUEUE];
 };
 
+/* The payload travels in the command. */
+static inline bool soft_immediate(const struct xfer *x)
+{
+    return x->how & (HINT(INLINE) | HINT(SHORT));
+}
+
 /* Does it fit into our own buffer, and into a command if it is to travel in one? */
 static inline bool soft_fits(const struct xfer *x)
 {
     return x->length <= x->local->length && x->at <= x->local->length - x->length &&
-           (!(x->how & HINT(INLINE)) || x->length <= SOFT_IDC);
+           (!soft_immediate(x) || x->length <= SOFT_IDC);
 }
 
 /* ---- soft.c: the command queue ---- */
@@ -211,6 +232,16 @@ int soft_poll(struct fabric *fabric, struct completion *completions, int max);
 /* Puts a message out: DONE, LATER (rendezvous under way), or -EAGAIN. *moved counts the bytes of a
  * long one that were placed already. */
 int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, size_t *moved);
+
+/* ---- am.c: active messages ---- */
+
+int soft_am(struct fabric *fabric, const struct xfer *x);
+
+/* One has come: 1 and the arrival, or -errno. */
+int soft_am_take(struct soft *soft, struct completion *completion, unsigned code, const char *data);
+
+/* Has the oldest one lent been pulled? */
+int soft_am_returned(struct soft_mail *mail, struct completion *completion);
 
 void soft_link_open(struct soft_link *link);
 void soft_link_close(struct soft_link *link);

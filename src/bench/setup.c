@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every run needs before and after measuring: memory, a connected fabric, an eye on the other
+ * end while somebody reads our output, and a last word when it fails. */
+#include "bench/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { POPULATE_BYTES = 64 << 20, MOMENT_MS = 200, VIGIL_MS = 20 };
+
+static int populate(struct run *run)
+{
+    struct region *buffer = &run->buffer;
+    int status = 0;
+    for (size_t at = 0; at < buffer->mapped && !status; at += POPULATE_BYTES) {
+        size_t left = buffer->mapped - at;
+        status = buffer->kind->populate(buffer, at, left < POPULATE_BYTES ? left : POPULATE_BYTES);
+        if (!status)
+            status = peer_alive(run->peer);
+    }
+    return status;
+}
+
+int setup_place(struct run *run, const char *memory, size_t length)
+{
+    const struct memory_ops *kind = memory_find(memory);
+    if (!kind)
+        return fail(-EINVAL, "no kind of memory \"%s\"", memory);
+    if (run->facts.own_memory) {
+        if (kind != &memory_host)
+            return fail(-ENOTSUP, "fabric %s places its memory itself: none of kind %s",
+                        run->fabric->name, memory);
+        run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
+        return 0;
+    }
+    int status = kind->alloc(&run->buffer, length, kind);
+    return status ? status : populate(run);
+}
+
+void setup_free(struct run *run)
+{
+    if (run->buffer.address && !run->facts.own_memory)
+        run->buffer.kind->free(&run->buffer);
+}
+
+int setup_connect(struct run *run, const struct blob *key)
+{
+    struct blob mine, theirs, their_key;
+    uint64_t since_ms = clock_ms();
+    int status = run->fabric->address(run->handle, &mine);
+    if (!status)
+        status = peer_swap(run->peer, &mine, &theirs);
+    if (!status)
+        status = peer_swap(run->peer, key, &their_key);
+    if (status)
+        return status;
+    for (;;) {
+        status = run->fabric->connect(run->handle, &theirs, &their_key, 1, &run->remote);
+        if (status == DONE)
+            break;
+        if (!status)
+            status = peer_alive(run->peer);
+        if (!status && clock_ms() - since_ms > run->peer->timeout_ms)
+            status = fail(-ETIMEDOUT, "the fabric did not connect within %g s",
+                          (double)run->peer->timeout_ms / 1000);
+        if (status)
+            return status;
+        sched_yield();
+    }
+    if (!run->facts.alone && run->remote.length < run->buffer.length)
+        return fail(-EPROTO, "the %s offers %zu bytes, %zu are needed", run->peer->other,
+                    run->remote.length, run->buffer.length);
+    return 0;
+}
+
+int setup_compare(struct run *run)
+{
+    struct blob mine, theirs;
+    int status = cpu_describe(&mine);
+    if (!status)
+        status = peer_swap(run->peer, &mine, &theirs);
+    if (status)
+        return status;
+    run->share_cpu = cpu_shared(&mine, &theirs);
+    if (run->share_cpu)
+        warn("both ends run on one CPU: every hop waits for a switch between them");
+    return 0;
+}
+
+/* ---- around the measurement ---- */
+
+int setup_awake(void)
+{
+    int32_t latency_us = 0;
+    int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, &latency_us, sizeof latency_us) != sizeof latency_us) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* What goes wrong here is found again by the next who looks. */
+static void *keep_vigil(void *arg)
+{
+    struct vigil *vigil = arg;
+    while (!atomic_load(&vigil->over) && !peer_alive(vigil->peer))
+        poll(NULL, 0, VIGIL_MS);
+    return NULL;
+}
+
+void vigil_begin(struct vigil *vigil, struct peer *peer)
+{
+    sigset_t all, before;
+    *vigil = (struct vigil){.peer = peer};
+    /* Signals stay with the thread that measures. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    vigil->begun = !pthread_create(&vigil->thread, NULL, keep_vigil, vigil);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void vigil_end(struct vigil *vigil)
+{
+    atomic_store(&vigil->over, true);
+    if (vigil->begun)
+        pthread_join(vigil->thread, NULL);
+}
+
+/* To whoever meets it first, the other end's death looks like a fault of the fabric: wait a moment
+ * for the control connection to tell. */
+static int real_reason(struct peer *peer, int status)
+{
+    char kept[1024];
+    uint64_t since_ms = clock_ms();
+    int gone = 0;
+    snprintf(kept, sizeof kept, "%s", fail_reason());
+    while (!gone && clock_ms() - since_ms < MOMENT_MS) {
+        gone = peer_alive(peer);
+        if (!gone)
+            poll(NULL, 0, 5);
+    }
+    return gone == -ECONNRESET || gone == -ETIMEDOUT ? gone : fail(status, "%s", kept);
+}
+
+int setup_leave(struct run *run, int status)
+{
+    if (!status || run->left)
+        return status;
+    if (status != -EINTR && status != -ECONNRESET && status != -ETIMEDOUT)
+        status = real_reason(run->peer, status);
+    peer_end(run->peer, status, fail_reason());
+    run->left = true;
+    return status;
+}

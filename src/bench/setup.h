@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside bench: what every run needs before and after measuring. */
+#ifndef WEFT_BENCH_SETUP_H
+#define WEFT_BENCH_SETUP_H
+
+#include "bench/bench.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A buffer of that kind of memory, present; where the fabric places memory itself, only noted. */
+int setup_place(struct run *run, const char *memory, size_t length);
+void setup_free(struct run *run);
+
+/* Addresses and keys are exchanged and the fabric connected. */
+int setup_connect(struct run *run, const struct blob *key);
+
+/* Do the two ends have to take turns on one CPU? */
+int setup_compare(struct run *run);
+
+/* Keeps the CPU's deep sleep states away, where that is allowed: a descriptor to close, or -1. */
+int setup_awake(void);
+
+/* On failure the other end is told, once. Returns the status, or a better one. */
+int setup_leave(struct run *run, int status);
+
+/* Whoever reads our output may take his time: meanwhile the other end is to know that we live. */
+struct vigil {
+    struct peer *peer;
+    pthread_t thread;
+    atomic_bool over;
+    bool begun;
+};
+void vigil_begin(struct vigil *vigil, struct peer *peer);
+void vigil_end(struct vigil *vigil);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Active messages: no receive is posted, the data is handed out where it lies. A short one travels
+ * in its line; others are copied into the slot of their sequence number, or, without a copy at
+ * this end, pulled by the other. */
+#include "fabric/soft/wire.h"
+
+#include <errno.h>
+
+/* In a line: how long the message is, and the message. */
+struct small {
+    uint64_t length;
+    char bytes[SOFT_LINE_BYTES - sizeof(uint64_t)];
+};
+
+/* ---- out ---- */
+
+static inline void write_header(char *to, const struct xfer *x)
+{
+    if (!x->header_bytes)
+        return;
+    memcpy(to, &x->header, sizeof x->header);
+    if (x->header_bytes > sizeof x->header)
+        memset(to + sizeof x->header, 0, x->header_bytes - sizeof x->header);
+}
+
+static inline char *slot_of(struct soft_mail *m, int side, uint64_t number)
+{
+    return m->channel->slots[side][number % SOFT_RING];
+}
+
+static inline int send_small(struct soft *soft, const struct xfer *x, size_t total)
+{
+    struct soft_mail *m = &soft->mail;
+    struct small small = {.length = total};
+    write_header(small.bytes, x);
+    memcpy(small.bytes + x->header_bytes, x->local->address + x->at, x->length);
+    put(soft, m, CODE_AM_LINE, &small, sizeof small.length + total);
+    return DONE;
+}
+
+static inline int send_slot(struct soft *soft, const struct xfer *x, uint64_t total)
+{
+    struct soft_mail *m = &soft->mail;
+    char *slot = slot_of(m, m->side, m->sent + 1);
+    write_header(slot, x);
+    memcpy(slot + x->header_bytes, x->local->address + x->at, x->length);
+    put(soft, m, CODE_AM_SLOT, &total, sizeof total);
+    return DONE;
+}
+
+static int lend(struct soft *soft, const struct xfer *x, size_t total)
+{
+    struct soft_mail *m = &soft->mail;
+    struct news news = {.length = total, .at = x->at, .entry = SOFT_ENTRIES};
+    uint64_t header_bytes = x->header_bytes;
+    for (uint64_t i = 0; i < SOFT_ENTRIES; i++)
+        if (soft->exposed[i] == x->local)
+            news.entry = i;
+    if (news.entry == SOFT_ENTRIES)
+        return fail(-EINVAL, "soft: an active message from memory that is not exposed");
+    if (m->lent_head - m->lent_tail == SOFT_QUEUE)
+        return -EAGAIN;
+    char *slot = slot_of(m, m->side, m->sent + 1);
+    memcpy(slot, &header_bytes, sizeof header_bytes);
+    write_header(slot + sizeof header_bytes, x);
+    uint64_t at = m->lent_head++ % SOFT_QUEUE;
+    m->lent[at].id = x->id;
+    m->lent[at].length = total;
+    m->lent[at].number = m->sent + 1;
+    put(soft, m, CODE_AM_LENT, &news, sizeof news);
+    return LATER;
+}
+
+static int refuse(const struct xfer *x)
+{
+    if (x->header_bytes && x->header_bytes < sizeof x->header)
+        return fail(-EINVAL, "soft: a header of %zu bytes is shorter than %zu", x->header_bytes,
+                    sizeof x->header);
+    if (x->header_bytes > SOFT_HEADER_BYTES)
+        return fail(-EMSGSIZE, "soft: a header of %zu bytes, it may have %d", x->header_bytes,
+                    SOFT_HEADER_BYTES);
+    if (x->length > x->local->length || x->at > x->local->length - x->length)
+        return fail(-ERANGE, "soft: %zu bytes at %zu of a buffer of %zu", x->length, x->at,
+                    x->local->length);
+    return fail(-EMSGSIZE,
+                "soft: an active message of %zu bytes; it may have %d short, %d bcopy, %d zcopy",
+                x->header_bytes + x->length, SOFT_IDC, SOFT_SLOT_BYTES, SOFT_PULL_BYTES);
+}
+
+static inline bool acceptable(const struct xfer *x, size_t total)
+{
+    size_t most = x->how & HINT(SHORT)   ? SOFT_IDC
+                  : x->how & HINT(ZCOPY) ? SOFT_PULL_BYTES
+                                         : SOFT_SLOT_BYTES;
+    return x->header_bytes <= SOFT_HEADER_BYTES && total <= most && total >= x->length &&
+           x->length <= x->local->length && x->at <= x->local->length - x->length &&
+           (!x->header_bytes || x->header_bytes >= sizeof x->header);
+}
+
+int soft_am(struct fabric *fabric, const struct xfer *x)
+{
+    struct soft *soft = (struct soft *)fabric;
+    struct soft_mail *m = &soft->mail;
+    size_t total = x->header_bytes + x->length;
+    if (!m->channel || !m->arrival || !acceptable(x, total))
+        return m->arrival ? refuse(x) : fail(-ENOTSUP, "soft: opened without active messages");
+    /* Messages never overtake each other. */
+    if (soft->command_head != soft->command_tail)
+        soft_ring(soft);
+    release_kept(m);
+    if (soft->command_head != soft->command_tail || !line_free(m))
+        return -EAGAIN;
+    if (x->how & HINT(ZCOPY))
+        return lend(soft, x, total);
+    if (x->how & HINT(BCOPY))
+        return send_slot(soft, x, total);
+    if (x->header_bytes == sizeof x->header && !x->length) {
+        put(soft, m, CODE_AM_WORD, &x->header, sizeof x->header);
+        return DONE;
+    }
+    return total <= sizeof(((struct small *)0)->bytes) ? send_small(soft, x, total)
+                                                       : send_slot(soft, x, total);
+}
+
+int soft_am_returned(struct soft_mail *m, struct completion *completion)
+{
+    uint64_t at = m->lent_tail % SOFT_QUEUE;
+    if (m->acked < m->lent[at].number)
+        read_counters(m);
+    if (m->acked < m->lent[at].number)
+        return 0;
+    m->lent_tail++;
+    *completion =
+        (struct completion){.id = m->lent[at].id, .verb = VERB_AM, .length = m->lent[at].length};
+    return 1;
+}
+
+/* ---- in ---- */
+
+static inline int arrived(struct completion *completion, const char *data, uint64_t length)
+{
+    uint64_t header = 0;
+    if (length >= sizeof header)
+        memcpy(&header, data, sizeof header);
+    *completion =
+        (struct completion){.id = header, .verb = VERB_ARRIVAL, .length = length, .data = data};
+    return 1;
+}
+
+static inline int take_small(struct soft_mail *m, struct completion *completion, const char *data)
+{
+    struct small small;
+    memcpy(&small.length, data, sizeof small.length);
+    if (small.length > sizeof small.bytes)
+        return fail(-EPROTO, "soft: an active message longer than its line");
+    memcpy(m->arrival, data + sizeof small.length, small.length);
+    taken(m);
+    return arrived(completion, m->arrival, small.length);
+}
+
+static int take_slot(struct soft_mail *m, struct completion *completion, const char *data)
+{
+    uint64_t length;
+    memcpy(&length, data, sizeof length);
+    if (length > SOFT_SLOT_BYTES)
+        return fail(-EPROTO, "soft: an active message longer than its slot");
+    m->kept = true;
+    return arrived(completion, slot_of(m, !m->side, m->taken + 1), length);
+}
+
+static int take_lent(struct soft *soft, struct completion *completion, const char *data)
+{
+    struct soft_mail *m = &soft->mail;
+    const char *slot = slot_of(m, !m->side, m->taken + 1);
+    struct news news;
+    uint64_t header_bytes;
+    memcpy(&news, data, sizeof news);
+    memcpy(&header_bytes, slot, sizeof header_bytes);
+    if (header_bytes > SOFT_HEADER_BYTES || news.length > SOFT_PULL_BYTES ||
+        header_bytes > news.length || news.entry >= SOFT_ENTRIES ||
+        !soft->link.regions[news.entry].address ||
+        news.length - header_bytes > soft->link.regions[news.entry].length ||
+        news.at > soft->link.regions[news.entry].length - (news.length - header_bytes))
+        return fail(-EPROTO, "soft: an active message outside the other end's memory");
+    memcpy(m->arrival, slot + sizeof header_bytes, header_bytes);
+    memcpy(m->arrival + header_bytes, soft->link.regions[news.entry].address + news.at,
+           news.length - header_bytes);
+    taken(m);
+    return arrived(completion, m->arrival, news.length);
+}
+
+int soft_am_take(struct soft *soft, struct completion *completion, unsigned code, const char *data)
+{
+    struct soft_mail *m = &soft->mail;
+    if (!m->arrival)
+        return fail(-EPROTO, "soft: an active message, and none was to come");
+    switch (code) {
+    case CODE_AM_WORD:
+        memcpy(m->arrival, data, sizeof(uint64_t));
+        taken(m);
+        return arrived(completion, m->arrival, sizeof(uint64_t));
+    case CODE_AM_LINE:
+        return take_small(m, completion, data);
+    case CODE_AM_SLOT:
+        return take_slot(m, completion, data);
+    case CODE_AM_LENT:
+        return take_lent(soft, completion, data);
+    default:
+        return fail(-EPROTO, "soft: an active message of an unknown kind");
+    }
+}
