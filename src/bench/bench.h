@@ -8,6 +8,8 @@
 #include "fabric/fabric.h"
 #include "peer/peer.h"
 
+#include <weft.h>
+
 /* ---- plan ---- */
 
 struct plan {
@@ -67,6 +69,12 @@ int stats_interval(const struct stats *stats, double share, double *low_ps, doub
 
 /* The middle sample, however few there are. */
 double stats_median_ps(const struct stats *stats);
+
+/* What stats_bucket puts into a bucket: from low up to, not including, high. */
+void stats_bounds(size_t bucket, double *low, double *high);
+
+/* Counts and moments from the buckets, for samples that were only put there. */
+void stats_settle(struct stats *stats);
 
 static inline size_t stats_bucket(uint64_t ps)
 {
@@ -151,6 +159,70 @@ struct method {
 
 extern const struct method method_latency;
 
+/* ---- tests: ops and methods of the library ---- */
+
+/* The time and the samples of a test, in ticks: what is printed is computed when it is printed. */
+struct tally {
+    uint64_t begin;   /* of the stretch being measured; pauses are not in it */
+    uint64_t elapsed; /* of the stretches before */
+    uint64_t next;    /* when to look up from the loop */
+    uint64_t look, looked, interval, reported, duration;
+    uint64_t done, reported_done, reported_elapsed; /* confirmed; and at the last report */
+};
+
+/* An operation as the library's tests use it. Both ends have the same buffer: what is sent from,
+ * then what is received into. */
+struct test_op {
+    const char *name;
+    enum verb verb;
+    unsigned verbs;  /* all it needs, bits */
+    bool atomic;     /* on a value of four or eight bytes, in layout short alone */
+    enum amo_op amo; /* and which */
+    bool fetch;
+    bool hears; /* its messages are acknowledged by the target, which polls for them */
+
+    /* Both ends, outside the timing: run->xfer and run->post. */
+    int (*prepare)(struct run *run);
+    /* Ping-pong: sends message number; has the other end's come? 1, 0 or -errno. */
+    int (*fire)(struct run *run, uint64_t number);
+    int (*arrived)(struct run *run, uint64_t number);
+    /* An active message has come in. */
+    int (*arrival)(struct run *run, const struct completion *completion);
+    /* Streams, only with verify: around iteration number, which is then alone; behind them all;
+     * and the target's answers. NULL: nothing to do. */
+    int (*before)(struct run *run, uint64_t number);
+    int (*after)(struct run *run, uint64_t number);
+    int (*finish)(struct run *run, uint64_t count);
+    int (*answer)(struct run *run, const struct blob *ask, struct blob *answer);
+};
+
+extern const struct test_op test_am, test_put, test_get, test_add, test_fadd, test_swap, test_cswap;
+
+/* By enum weft_op; NULL if there is none. */
+const struct test_op *test_op_find(enum weft_op op);
+
+struct test_method {
+    const char *name;
+    unsigned legs;
+    int (*initiate)(struct run *run); /* warm-up and measurement, reports included */
+    int (*respond)(struct run *run);  /* until the initiator is done */
+};
+
+extern const struct test_method test_ping_pong, test_stream, test_stream_both;
+
+/* Who is told of results. */
+struct test_audience {
+    void (*begin)(void *arg, const char *fabric); /* before anything is timed; may be NULL */
+    void (*report)(void *arg, const struct weft_result *result);
+    void *arg;
+};
+
+/* One test. A test that cannot be run fails at both ends with the same reason, and the peer can be
+ * used again; what fails later ends the peer. Whatever it returns, *result is to be freed by
+ * weft_result_free. */
+int test_run(const struct weft_params *params, struct peer *peer,
+             const struct test_audience *audience, struct weft_result *result);
+
 /* ---- reports ---- */
 
 /* What was run, for the header. */
@@ -212,6 +284,8 @@ int bench_run(const struct bench_wish *wish);
 
 /* The state of a run: for ops and methods. */
 struct run {
+    const char *name; /* of the op, for sentences */
+    enum verb verb;
     const struct bench_wish *wish;
     const struct plan *plan;
     const struct op *op;
@@ -231,6 +305,26 @@ struct run {
     unsigned idle;  /* empty polls in a row, at the target */
     bool echoes;    /* op_send: an echo has used a receive up */
     unsigned char amo_value[AMO_MAX_BYTES]; /* op_atomic: what the target should have */
+
+    /* Tests. */
+    const struct weft_params *params;
+    const struct test_op *test;
+    const struct test_method *test_method;
+    const struct test_audience *audience;
+    struct weft_result *result;
+    struct tally tally;
+    int (*post)(struct fabric *fabric, const struct xfer *xfer);
+    size_t receive_at;         /* in both buffers */
+    unsigned pending;          /* operations that will complete */
+    uint64_t number, arrivals; /* the last message sent; how many came in */
+    uint64_t acked, answered;  /* active messages that were acknowledged to us, and by us */
+    uint64_t checked;          /* arrivals looked at */
+    unsigned quiet;            /* polls without an arrival */
+    bool refused;              /* the test cannot be run; the peer is as good as before */
+    struct xfer ack;
+    bool exposed;   /* the buffer is reachable */
+    char form[128]; /* the fabric, for sentences */
+    struct weft_histogram *histogram;
 };
 
 /* Posts an operation, making room if there is none: DONE, LATER or -errno. */
@@ -272,9 +366,25 @@ static inline uint64_t run_sample(const struct run *run, uint64_t ticks)
 unsigned run_hints(const struct plan *plan, const struct op *op, const struct fabric_facts *facts,
                    size_t size);
 
+/* For tests: one poll, and what it brought, acknowledgements included; a posted operation, counted
+ * in run->pending until it completes; and all of them, and all acknowledgements, waited for. */
+int test_poll(struct run *run);
+int test_post(struct run *run);
+int test_drain(struct run *run);
+
+/* Where a test's clock stands. */
+enum turn { TURN_ON, TURN_PAUSE, TURN_END };
+void tally_open(struct run *run);
+void tally_start(struct run *run);
+/* At a time that is due: signs of life, and what is to be done, or -errno. */
+int tally_turn(struct run *run, uint64_t now);
+/* Stops the clock, reports, and unless final starts it again. done: iterations confirmed. */
+int tally_report(struct run *run, uint64_t done, bool final);
+
 /* Data that says where it belongs: filled for iteration number, and found again. */
 int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size);
 int pattern_check(struct run *run, uint64_t number, size_t at, size_t size);
+int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size);
 
 /* A plain model of the atomics, to check a fabric's by: target becomes what it should be. */
 void model_apply(enum amo_op op, enum amo_type type, enum amo_compare compare, void *target,

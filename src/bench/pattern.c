@@ -50,20 +50,25 @@ static int fill_piece(struct run *run, uint64_t number, size_t base, size_t at, 
     return run->buffer.kind->fill(&run->buffer, base + at, piece, length);
 }
 
-static int check_piece(struct run *run, uint64_t number, size_t base, size_t at, const void *piece,
-                       size_t length)
+static int differs(const struct run *run, uint64_t number, size_t at, const unsigned char *found,
+                   const unsigned char *sent)
 {
-    unsigned char found[PIECE_WORDS * sizeof(uint64_t)];
-    const unsigned char *sent = piece;
-    int status = run->buffer.kind->peek(&run->buffer, base + at, found, length);
-    if (status || memcmp(found, sent, length) == 0)
-        return status;
     size_t i = 0;
     while (found[i] == sent[i])
         i++;
     return fail(-EBADMSG,
                 "--verify: %s %" PRIu64 " of %zu bytes: byte %zu is 0x%02x, 0x%02x was sent",
-                run->op->name, number, run->size, at + i, found[i], sent[i]);
+                run->name, number, run->size, at + i, found[i], sent[i]);
+}
+
+static int check_piece(struct run *run, uint64_t number, size_t base, size_t at, const void *piece,
+                       size_t length)
+{
+    unsigned char found[PIECE_WORDS * sizeof(uint64_t)];
+    int status = run->buffer.kind->peek(&run->buffer, base + at, found, length);
+    if (status || memcmp(found, piece, length) == 0)
+        return status;
+    return differs(run, number, at, found, piece);
 }
 
 int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size)
@@ -74,4 +79,17 @@ int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size)
 int pattern_check(struct run *run, uint64_t number, size_t at, size_t size)
 {
     return visit(run, number, at, size, check_piece);
+}
+
+int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size)
+{
+    uint64_t piece[PIECE_WORDS];
+    const unsigned char *found = bytes;
+    for (size_t at = 0; at < size; at += sizeof piece) {
+        size_t length = size - at < sizeof piece ? size - at : sizeof piece;
+        make(piece, number, at);
+        if (memcmp(found + at, piece, length) != 0)
+            return differs(run, number, at, found + at, (const unsigned char *)piece);
+    }
+    return 0;
 }

@@ -281,7 +281,9 @@ free_memory:
 
 int bench_run(const struct bench_wish *wish)
 {
-    struct run run = {.wish = wish,
+    struct run run = {.name = wish->op->name,
+                      .verb = wish->op->verb,
+                      .wish = wish,
                       .plan = wish->plan,
                       .op = wish->op,
                       .peer = wish->peer,

@@ -107,22 +107,44 @@ void stats_merge(struct stats *into, const struct stats *from)
         into->buckets[i] += from->buckets[i];
 }
 
+void stats_settle(struct stats *stats)
+{
+    stats->count = stats->max_ps = 0;
+    stats->min_ps = UINT64_MAX;
+    stats->mean_ps = stats->square_ps = 0;
+    for (size_t i = 0; i < STATS_BUCKETS; i++) {
+        double low, high;
+        if (!stats->buckets[i])
+            continue;
+        stats_bounds(i, &low, &high);
+        merge_moments(stats, (double)stats->buckets[i], low + (high - low - 1) / 2, 0);
+        stats->count += stats->buckets[i];
+        if (stats->min_ps == UINT64_MAX)
+            stats->min_ps = (uint64_t)low;
+        stats->max_ps = (uint64_t)high - 1;
+    }
+}
+
 double stats_deviation_ps(const struct stats *stats)
 {
     /* Rounding may leave a hair below zero. */
     return stats->count && stats->square_ps > 0 ? sqrt(stats->square_ps / (double)stats->count) : 0;
 }
 
+void stats_bounds(size_t bucket, double *low, double *high)
+{
+    unsigned shift = bucket < STATS_LINEAR ? 0 : (unsigned)(bucket / STATS_SUB) - 1;
+    double width = (double)(UINT64_C(1) << shift);
+    *low = (double)(bucket - (size_t)shift * STATS_SUB) * width;
+    *high = *low + width;
+}
+
 /* The middle of a bucket, as far as samples reach into it. */
 static double bucket_value(const struct stats *stats, size_t bucket)
 {
-    double low = (double)bucket, width = 1;
-    if (bucket >= STATS_LINEAR) {
-        unsigned shift = (unsigned)(bucket / STATS_SUB) - 1;
-        width = (double)(UINT64_C(1) << shift);
-        low = (double)(bucket - (size_t)shift * STATS_SUB) * width;
-    }
-    double middle = low + (width - 1) / 2;
+    double low, high;
+    stats_bounds(bucket, &low, &high);
+    double middle = low + (high - low - 1) / 2;
     if (bucket == STATS_BUCKETS - 1 || middle > (double)stats->max_ps)
         return (double)stats->max_ps;
     return middle < (double)stats->min_ps ? (double)stats->min_ps : middle;

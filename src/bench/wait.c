@@ -19,8 +19,8 @@ static int late(const struct run *run, uint64_t since_ms)
     uint64_t granted_ms = run->peer->timeout_ms + run->size / SLOWEST_BYTES_PER_MS;
     if (clock_ms() - since_ms <= granted_ms)
         return 0;
-    return fail(-ETIMEDOUT, "a %s of %zu bytes did not complete within %g s", run->op->name,
-                run->size, (double)granted_ms / 1000);
+    return fail(-ETIMEDOUT, "a %s of %zu bytes did not complete within %g s", run->name, run->size,
+                (double)granted_ms / 1000);
 }
 
 int run_patience(struct run *run, struct patience *patience)
@@ -119,7 +119,7 @@ static int progress(void *arg)
 int run_serve(struct run *run,
               int (*answer)(struct run *run, const struct blob *ask, struct blob *answer))
 {
-    bool polls = run->facts.target_polls & 1U << run->op->verb;
+    bool polls = run->facts.target_polls & 1U << run->verb;
     for (;;) {
         struct blob ask, reply;
         int status = peer_hear(run->peer, &ask, polls ? progress : NULL, run);

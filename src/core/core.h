@@ -52,6 +52,12 @@ int blob_number(const struct blob *blob, const char *key, uint64_t *number);
 /* What tells this boot of this machine from every other; "" if it cannot be known. */
 void host_id(char *id, size_t room);
 
+/* The network namespace that this process is in; "" if it cannot be known. */
+void host_network(char *id, size_t room);
+
+/* Digits that nobody else can know: as many as fit. */
+int random_digits(char *text, size_t room);
+
 /* ---- modules ---------------------------------------------------------------- */
 
 /* What every signal does, to be put back after a vendor's library had its way. */

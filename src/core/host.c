@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which machine this is: two ends on one machine read the same. */
+/* Which machine this is: two ends on one machine read the same. And what no two runs share. */
 #include "core/core.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 void host_id(char *id, size_t room)
 {
@@ -15,4 +18,21 @@ void host_id(char *id, size_t room)
         id[0] = '\0';
     fclose(file);
     id[strcspn(id, "\n")] = '\0';
+}
+
+void host_network(char *id, size_t room)
+{
+    ssize_t length = readlink("/proc/self/ns/net", id, room - 1);
+    id[length > 0 ? length : 0] = '\0';
+}
+
+int random_digits(char *text, size_t room)
+{
+    unsigned char bytes[64];
+    size_t wanted = (room - 1) / 2 < sizeof bytes ? (room - 1) / 2 : sizeof bytes;
+    if (getrandom(bytes, wanted, 0) != (ssize_t)wanted)
+        return fail(-errno, "no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < wanted; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
 }

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #ifndef WEFT_VERSION
@@ -105,16 +104,6 @@ static int print_help(const struct session *s)
 
 /* ---- agreeing on a run ---- */
 
-static int make_nonce(char *nonce, size_t room)
-{
-    unsigned char bytes[16];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return fail(-errno, "no random bytes: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof bytes && 2 * i + 2 < room; i++)
-        snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
-    return 0;
-}
-
 static int run_with(struct session *s, struct peer *peer, const char *nonce)
 {
     struct report_table table;
@@ -155,7 +144,7 @@ static int client(struct session *s, const char *address, unsigned port)
     struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &stop_signal};
     char nonce[33];
     struct peer *peer;
-    int status = make_nonce(nonce, sizeof nonce);
+    int status = random_digits(nonce, sizeof nonce);
     if (!status)
         status = tcp_dial(&peer, address, port, s->plan.wait_s * 1000, &terms);
     if (status)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ping-pong method: a message there, one back, and the next at once. The clock is read once an
+ * iteration; a sample is put away while the next message is under way, where it costs nothing. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int await(struct run *run)
+{
+    struct patience patience = {0};
+    int got;
+    while (!(got = run->test->arrived(run, run->number))) {
+        got = run_patience(run, &patience);
+        if (got)
+            return got;
+    }
+    return got < 0 ? got : 0;
+}
+
+/* What is due between two iterations. */
+static int turn(struct run *run, uint64_t now, uint64_t first)
+{
+    int what = tally_turn(run, now);
+    if (what == TURN_PAUSE)
+        what = tally_report(run, run->number - first, false);
+    return what;
+}
+
+static int iterate(struct run *run, uint64_t count, bool keep)
+{
+    struct tally *t = &run->tally;
+    uint64_t *buckets = run->stats->buckets;
+    uint64_t first = run->number, sample = 0;
+    bool waiting = false;
+    int what = TURN_ON;
+    tally_start(run);
+    uint64_t before = t->begin;
+    for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
+        int status = run->test->fire(run, ++run->number);
+        if (waiting)
+            buckets[stats_bucket(sample)]++;
+        if (status || (status = await(run))) {
+            run->number--;
+            return status;
+        }
+        uint64_t now = clock_glance(&run->clock);
+        sample = now - before;
+        before = now;
+        waiting = keep;
+        if (now >= t->next) {
+            if (keep)
+                buckets[stats_bucket(sample)]++;
+            waiting = false;
+            what = keep ? turn(run, now, first) : tally_turn(run, now);
+            if (what == TURN_PAUSE) /* in the warm-up, nothing is reported */
+                what = TURN_ON;
+            before = clock_glance(&run->clock);
+        }
+    }
+    if (waiting)
+        buckets[stats_bucket(sample)]++;
+    return what < 0 ? what : 0;
+}
+
+static int initiate(struct run *run)
+{
+    uint64_t most = run->params->iterations ? run->params->iterations : UINT64_MAX;
+    struct tally fresh = run->tally;
+    run->tally.duration = run->tally.interval = 0;
+    int status = iterate(run, run->params->warmup, false);
+    if (status)
+        return status;
+    run->tally = fresh;
+    uint64_t first = run->number;
+    status = iterate(run, most, true);
+    if (status && status != -EINTR)
+        return status;
+    tally_report(run, run->number - first, true);
+    return status ? fail(status, "interrupted") : 0;
+}
+
+/* ---- the other end ---- */
+
+static int answer(void *arg)
+{
+    struct run *run = arg;
+    int got = run->test->arrived(run, run->number + 1);
+    if (got <= 0) {
+        if (!got)
+            run_idle(run);
+        return got;
+    }
+    return run->test->fire(run, ++run->number);
+}
+
+static int respond(struct run *run)
+{
+    struct blob done;
+    uint64_t count;
+    int status = peer_hear(run->peer, &done, run->facts.alone ? NULL : answer, run);
+    if (!status &&
+        (blob_number(&done, "done", &count) || (!run->facts.alone && count != run->number)))
+        status = fail(-EPROTO, "the %s counts other messages than this end", run->peer->other);
+    return status;
+}
+
+const struct test_method test_ping_pong = {
+    .name = "ping-pong", .legs = 2, .initiate = initiate, .respond = respond};

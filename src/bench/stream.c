@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stream method: one operation after the other, as many under way as are allowed. What counts
+ * is what the other end has: before the clock is stopped, everything under way is waited for. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { QUIET_POLLS = 1000 }; /* after which what was received is acknowledged, however little */
+
+/* ---- polls and posts, for all methods ---- */
+
+/* Every half window, and when nothing more comes. Without room now, the next poll tries again. */
+static int acknowledge(struct run *run)
+{
+    uint64_t owed = run->arrivals - run->answered;
+    if (!owed || (owed < (run->params->window + 1) / 2 && run->quiet < QUIET_POLLS))
+        return 0;
+    run->ack.header = UINT64_C(0x57ac0000) << 32 | (run->arrivals & UINT32_MAX);
+    int got = run->fabric->am(run->handle, &run->ack);
+    if (got < 0)
+        return got == -EAGAIN ? 0 : got;
+    run->pending += got == LATER;
+    run->answered = run->arrivals;
+    return 0;
+}
+
+static int acknowledged(struct run *run, const struct completion *c)
+{
+    run->acked += (uint32_t)(c->id - run->acked);
+    return run->acked <= run->number
+               ? 1
+               : fail(-EPROTO, "the %s acknowledges what was not sent", run->peer->other);
+}
+
+static int arrived(struct run *run, const struct completion *c)
+{
+    if (!run->test->arrival)
+        return fail(-EPROTO, "an active message, and none was to come");
+    if (c->length == sizeof c->id && c->id >> 32 == 0x57ac0000)
+        return acknowledged(run, c);
+    run->arrivals++;
+    run->quiet = 0;
+    int status = run->test->arrival(run, c);
+    return status ? status : 1;
+}
+
+int test_poll(struct run *run)
+{
+    struct completion c;
+    int got = run->fabric->poll(run->handle, &c, 1);
+    if (got > 0) {
+        if (c.status)
+            return c.status;
+        if (c.verb == VERB_ARRIVAL)
+            got = arrived(run, &c);
+        else
+            run->pending--;
+    } else {
+        run->quiet++;
+    }
+    if (got >= 0 && run->ack.local) {
+        int status = acknowledge(run);
+        got = status ? status : got;
+    }
+    return got;
+}
+
+int test_post(struct run *run)
+{
+    struct patience patience = {0};
+    int got;
+    while ((got = run->post(run->handle, &run->xfer)) == -EAGAIN) {
+        int status = test_poll(run);
+        if (!status)
+            status = run_patience(run, &patience);
+        if (status < 0)
+            return status;
+    }
+    run->pending += got == LATER;
+    return got < 0 ? got : 0;
+}
+
+/* Polls until so few are under way, and so few are not acknowledged. */
+static int until(struct run *run, unsigned pending, uint64_t unacked)
+{
+    struct patience patience = {0};
+    while (run->pending > pending || (run->test->hears && run->number - run->acked > unacked)) {
+        int status = test_poll(run);
+        if (!status)
+            status = run_patience(run, &patience);
+        else
+            patience = (struct patience){0};
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+int test_drain(struct run *run)
+{
+    return until(run, 0, 0);
+}
+
+/* ---- the initiator ---- */
+
+/* Completions are waited for where they come late by nature; what is copied at once has as much
+ * room as the fabric gives. */
+static unsigned most_pending(const struct run *run)
+{
+    uint64_t wish = run->params->outstanding;
+    if (run->params->verify)
+        return 0;
+    if (run->params->layout != WEFT_ZCOPY && !run->test->fetch && run->verb != VERB_READ)
+        wish = run->facts.depth;
+    return wish > run->facts.depth ? run->facts.depth - 1 : (unsigned)wish - 1;
+}
+
+static int stop_clock(struct run *run, uint64_t first, bool final)
+{
+    int status = test_drain(run);
+    if (!status)
+        tally_report(run, run->number - first, final);
+    return status;
+}
+
+static int turn(struct run *run, uint64_t now, uint64_t first, bool keep)
+{
+    int what = tally_turn(run, now);
+    if (what != TURN_PAUSE)
+        return what;
+    return keep ? stop_clock(run, first, false) : TURN_ON;
+}
+
+/* With verify: one at a time, and looked at. */
+static int checked_post(struct run *run)
+{
+    int status = run->test->before ? run->test->before(run, run->number + 1) : 0;
+    if (!status)
+        status = test_post(run);
+    if (status)
+        return status;
+    run->number++;
+    status = test_drain(run);
+    return !status && run->test->after ? run->test->after(run, run->number) : status;
+}
+
+/* One more, and then as few under way as allowed. */
+static inline int next(struct run *run, unsigned pending, uint64_t window)
+{
+    if (run->params->verify)
+        return checked_post(run);
+    run->xfer.header = run->number + 1;
+    int got = run->post(run->handle, &run->xfer);
+    if (got == DONE) {
+        run->number++;
+    } else {
+        if (got == LATER)
+            run->pending++;
+        else if (got != -EAGAIN || (got = test_post(run)))
+            return got;
+        run->number++;
+        if (run->pending > pending && (got = until(run, pending, UINT64_MAX)))
+            return got;
+    }
+    return window && run->number - run->acked >= window ? until(run, UINT32_MAX, window - 1) : 0;
+}
+
+static int iterate(struct run *run, uint64_t count, bool keep)
+{
+    struct tally *t = &run->tally;
+    uint64_t *buckets = run->stats->buckets;
+    uint64_t first = run->number, window = run->test->hears ? run->params->window : 0;
+    unsigned pending = most_pending(run);
+    int what = TURN_ON;
+    tally_start(run);
+    uint64_t before = t->begin;
+    for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
+        int status = next(run, pending, window);
+        if (status)
+            return status;
+        uint64_t now = clock_glance(&run->clock);
+        if (keep)
+            buckets[stats_bucket(now - before)]++;
+        before = now;
+        if (now >= t->next) {
+            what = turn(run, now, first, keep);
+            before = clock_glance(&run->clock);
+        }
+    }
+    return what < 0 ? what : 0;
+}
+
+static int finish(struct run *run)
+{
+    bool looks = run->params->verify && run->test->finish;
+    return looks ? run->test->finish(run, run->number) : 0;
+}
+
+static int initiate(struct run *run)
+{
+    uint64_t most = run->params->iterations ? run->params->iterations : UINT64_MAX;
+    struct tally fresh = run->tally;
+    run->tally.duration = run->tally.interval = 0;
+    int status = iterate(run, run->params->warmup, false);
+    if (!status)
+        status = test_drain(run);
+    if (status)
+        return status;
+    run->tally = fresh;
+    uint64_t first = run->number;
+    status = iterate(run, most, true);
+    if (!status)
+        status = stop_clock(run, first, true);
+    else if (status == -EINTR) {
+        uint64_t got = run->test->hears ? run->acked : run->number - run->pending;
+        tally_report(run, got > first ? got - first : 0, true);
+        return fail(status, "interrupted");
+    }
+    return status ? status : finish(run);
+}
+
+/* ---- the other end ---- */
+
+static int progress(void *arg)
+{
+    struct run *run = arg;
+    int got = test_poll(run);
+    if (!got)
+        run_idle(run);
+    return got < 0 ? got : 0;
+}
+
+/* Answers what verify asks, until the other end is done. */
+static int respond(struct run *run)
+{
+    bool polls = run->test->hears || run->facts.target_polls & 1U << run->verb;
+    for (;;) {
+        struct blob ask, reply;
+        uint64_t count;
+        int status = peer_hear(run->peer, &ask, polls && !run->facts.alone ? progress : NULL, run);
+        if (status)
+            return status;
+        if (!blob_number(&ask, "done", &count)) {
+            if (run->test->hears && count != run->arrivals)
+                return fail(-EPROTO, "%" PRIu64 " messages were sent, %" PRIu64 " came", count,
+                            run->arrivals);
+            return 0;
+        }
+        status = run->test->answer ? run->test->answer(run, &ask, &reply)
+                                   : fail(-EPROTO, "a question that has no answer");
+        if (!status)
+            status = peer_tell(run->peer, &reply);
+        if (status)
+            return status;
+    }
+}
+
+const struct test_method test_stream = {
+    .name = "stream", .legs = 1, .initiate = initiate, .respond = respond};
+
+/* Both ends send; who is done first goes on hearing. */
+const struct test_method test_stream_both = {
+    .name = "stream both ways", .legs = 1, .initiate = initiate, .respond = respond};

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The time of a test and what it comes to. The loops only count ticks; everything else happens
+ * here, with the clock stopped. */
+#include "bench/setup.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* A look at the other end costs some hundred nanoseconds: this often is enough to notice. */
+static const uint64_t look_ps = 100000000000;
+static const uint64_t ps_per_ms = 1000000000;
+
+void tally_open(struct run *run)
+{
+    const struct weft_params *p = run->params;
+    run->tally = (struct tally){.look = clock_from_ps(&run->clock, look_ps),
+                                .interval = clock_from_ps(&run->clock, p->interval_ms * ps_per_ms),
+                                .duration = clock_from_ps(&run->clock, p->duration_ms * ps_per_ms)};
+}
+
+/* The loops look up when the next of these is due. */
+static void plan_next(struct tally *t, uint64_t now)
+{
+    uint64_t next = t->looked + t->look;
+    if (t->interval && t->reported + t->interval < next)
+        next = t->reported + t->interval;
+    if (t->duration && t->begin + (t->duration - t->elapsed) < next)
+        next = t->begin + (t->duration - t->elapsed);
+    t->next = next > now ? next : now;
+}
+
+void tally_start(struct run *run)
+{
+    struct tally *t = &run->tally;
+    t->begin = clock_glance(&run->clock);
+    t->reported = t->looked = t->begin;
+    plan_next(t, t->begin);
+}
+
+int tally_turn(struct run *run, uint64_t now)
+{
+    struct tally *t = &run->tally;
+    if (run->peer->stop && *run->peer->stop)
+        return fail(-EINTR, "interrupted");
+    if (now - t->looked >= t->look) {
+        int status = peer_alive(run->peer);
+        if (status)
+            return status;
+        t->looked = now;
+    }
+    if (t->duration && t->elapsed + (now - t->begin) >= t->duration)
+        return TURN_END;
+    if (t->interval && now - t->reported >= t->interval)
+        return TURN_PAUSE;
+    plan_next(t, now);
+    return TURN_ON;
+}
+
+/* ---- figures ---- */
+
+static double to_us(const struct run *run, double ticks)
+{
+    return ticks * run->clock.ps_per_tick / 1e6 / run->test_method->legs;
+}
+
+static void fill_percentiles(const struct run *run, struct weft_result *result)
+{
+    size_t n = 0;
+    for (; n < WEFT_PERCENTILES && run->params->percentiles[n] > 0; n++) {
+        double percent = run->params->percentiles[n], at = NAN, low = NAN, high = NAN;
+        if (!stats_percentile(run->stats, percent / 100, &at))
+            stats_interval(run->stats, percent / 100, &low, &high);
+        result->percentiles[n] = (struct weft_percentile){.percent = percent,
+                                                          .us = to_us(run, at),
+                                                          .low_us = to_us(run, low),
+                                                          .high_us = to_us(run, high)};
+    }
+    result->percentile_count = n;
+}
+
+static double per(double amount, double of)
+{
+    return of > 0 ? amount / of : 0;
+}
+
+static void fill(const struct run *run, struct weft_result *result)
+{
+    const struct tally *t = &run->tally;
+    double s_per_tick = run->clock.ps_per_tick / 1e12, size = (double)run->params->size;
+    double all = (double)t->done, all_s = (double)t->elapsed * s_per_tick;
+    double moment = (double)(t->done - t->reported_done);
+    double moment_s = (double)(t->elapsed - t->reported_elapsed) * s_per_tick;
+    double typical_us = to_us(run, stats_median_ps(run->stats)), legs = run->test_method->legs;
+    result->iterations = t->done;
+    result->bytes = t->done * run->params->size;
+    result->elapsed_s = all_s;
+    result->latency_us = (struct weft_figure){.typical = typical_us,
+                                              .moment = per(moment_s * 1e6, moment * legs),
+                                              .overall = per(all_s * 1e6, all * legs)};
+    result->rate = (struct weft_figure){.typical = per(1e6, typical_us * legs),
+                                        .moment = per(moment, moment_s),
+                                        .overall = per(all, all_s)};
+    result->bandwidth = (struct weft_figure){.typical = result->rate.typical * size,
+                                             .moment = result->rate.moment * size,
+                                             .overall = result->rate.overall * size};
+    fill_percentiles(run, result);
+}
+
+int tally_report(struct run *run, uint64_t done, bool final)
+{
+    struct tally *t = &run->tally;
+    const struct test_audience *audience = run->audience;
+    struct weft_result *result = run->result;
+    t->elapsed += clock_glance(&run->clock) - t->begin;
+    t->done = done;
+    /* Of an interval without a new iteration there is nothing to say. */
+    if (audience && audience->report && (final || done > t->reported_done)) {
+        struct vigil vigil;
+        stats_settle(run->stats);
+        fill(run, result);
+        result->final = final;
+        vigil_begin(&vigil, run->peer);
+        audience->report(audience->arg, result);
+        vigil_end(&vigil);
+        t->reported_done = t->done;
+        t->reported_elapsed = t->elapsed;
+    } else if (final) {
+        stats_settle(run->stats);
+        fill(run, result);
+        result->final = true;
+    }
+    if (!final)
+        tally_start(run);
+    return 0;
+}
