@@ -11,27 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PROTOCOL = 1, BEAT_MS = 250, LINGER_MS = 300, SPINS_PER_LOOK = 1024, LOOK_NS = 1000000 };
+enum { PROTOCOL = 1 };
 
 static struct channel *of(struct peer *peer)
 {
     return (struct channel *)peer;
-}
-
-static int interrupted(const struct channel *c)
-{
-    return c->peer.stop && *c->peer.stop ? fail(-EINTR, "interrupted") : 0;
-}
-
-static int lost(const struct channel *c)
-{
-    return fail(-ECONNRESET, "lost the %s: it closed the connection", c->peer.other);
-}
-
-static int silent(const struct channel *c)
-{
-    return fail(-ETIMEDOUT, "lost the %s: no sign of life for %g s", c->peer.other,
-                (double)c->peer.timeout_ms / 1000);
 }
 
 /* ---- out ---- */
@@ -49,10 +33,10 @@ static int send_all(struct channel *c, const void *bytes, size_t length)
             continue;
         }
         if (errno != EAGAIN && errno != EINTR)
-            return lost(c);
+            return life_lost(&c->peer);
         if (clock_ms() - since_ms > c->peer.timeout_ms)
-            return silent(c);
-        int status = interrupted(c);
+            return life_silent(&c->peer);
+        int status = life_interrupted(&c->peer);
         if (status)
             return status;
         struct pollfd room = {.fd = c->fd, .events = POLLOUT};
@@ -119,21 +103,12 @@ void channel_take(struct channel *c, struct blob *blob)
 }
 
 /* The other end's last words become our sentence. */
-static int last_words(struct channel *c, size_t length)
+static int last_words(const struct channel *c, size_t length)
 {
-    struct blob blob;
-    char why[700];
-    uint64_t code = 0;
-    blob.length = length;
-    memcpy(blob.bytes, c->in + FRAME_HEAD, length);
-    blob.bytes[length] = '\0';
-    if (blob_value(&blob, "why", why, sizeof why) || blob_number(&blob, "code", &code))
-        return fail(-EPROTO, "the %s left with a message that cannot be read", c->peer.other);
-    if (code == EINTR)
-        return fail(-ECONNRESET, "the %s was interrupted", c->peer.other);
-    if (code == ETIMEDOUT || code == ECONNRESET)
-        return fail(-ECONNRESET, "the %s gave up: %s", c->peer.other, why);
-    return fail(-EREMOTEIO, "the %s says: %s", c->peer.other, why);
+    struct blob words = {.length = length};
+    memcpy(words.bytes, c->in + FRAME_HEAD, length);
+    words.bytes[length] = '\0';
+    return life_last_words(&c->peer, &words);
 }
 
 static void read_some(struct channel *c)
@@ -177,7 +152,7 @@ int channel_ready(struct channel *c, char wanted)
     }
     if (status < 0)
         return status;
-    return c->closed ? lost(c) : 0;
+    return c->closed ? life_lost(&c->peer) : 0;
 }
 
 /* ---- the table ---- */
@@ -186,7 +161,7 @@ static int channel_alive(struct peer *peer)
 {
     struct channel *c = of(peer);
     /* When both ends are interrupted, each is to say so, not to blame the other. */
-    int status = interrupted(c);
+    int status = life_interrupted(&c->peer);
     if (status)
         return status;
     /* A beat is what we look for, and it is dropped by looking. */
@@ -200,7 +175,7 @@ static int channel_alive(struct peer *peer)
         return status;
     uint64_t now_ms = clock_ms();
     if (now_ms - c->heard_ms > peer->timeout_ms)
-        return silent(c);
+        return life_silent(&c->peer);
     if (now_ms - c->told_ms < BEAT_MS)
         return 0;
     /* An end that has left may have said all there was to say: whoever reads next finds out. */
@@ -212,29 +187,16 @@ static int channel_tell(struct peer *peer, const struct blob *blob)
 {
     struct channel *c = of(peer);
     char kind = c->greets ? FRAME_GREETING : FRAME_DATA;
-    if (blob->length >= BLOB_MAX)
-        return fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d", blob->length,
-                    BLOB_MAX - 1);
+    int status = life_fits(blob);
+    if (status)
+        return status;
     c->greets = false;
-    int status = send_frame(c, kind, blob->bytes, blob->length);
+    status = send_frame(c, kind, blob->bytes, blob->length);
     if (status == -ECONNRESET) {
         /* It may have said why before it left. */
         int why = channel_ready(c, FRAME_BEAT);
-        return why < 0 ? why : lost(c);
+        return why < 0 ? why : life_lost(&c->peer);
     }
-    return status;
-}
-
-/* Progress for a while. Looking at the socket costs as much as several messages of a fast fabric,
- * looking at the time far less. */
-static int spin(const struct channel *c, int (*progress)(void *), void *arg)
-{
-    uint64_t since_ns = clock_ns();
-    int status = 0;
-    do {
-        for (int i = 0; !status && i < SPINS_PER_LOOK; i++)
-            status = progress(arg);
-    } while (!status && clock_ns() - since_ns < LOOK_NS && !(c->peer.stop && *c->peer.stop));
     return status;
 }
 
@@ -242,7 +204,7 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
 {
     struct channel *c = of(peer);
     for (;;) {
-        int status = interrupted(c);
+        int status = life_interrupted(&c->peer);
         if (!status)
             status = channel_ready(c, FRAME_DATA);
         if (status == 1) {
@@ -252,7 +214,7 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
         if (!status)
             status = channel_alive(peer);
         if (!status && progress)
-            status = spin(c, progress, arg);
+            status = life_spin(peer, progress, arg);
         if (status)
             return status;
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
@@ -263,16 +225,15 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
 
 void channel_farewell(struct channel *c, int status, const char *why)
 {
-    struct blob blob = {0};
+    struct blob words;
+    struct kept kept;
     /* Whatever happens here must not replace the sentence that made us leave. */
-    char kept[1024];
-    snprintf(kept, sizeof kept, "%s", fail_reason());
-    if (!c->left && !c->ended && !c->closed &&
-        !blob_print(&blob, "code=%d\nwhy=%.600s\n", -status, why) &&
-        !send_frame(c, FRAME_END, blob.bytes, blob.length))
+    life_keep(&kept);
+    if (!c->left && !c->ended && !c->closed && !life_words(&words, status, why) &&
+        !send_frame(c, FRAME_END, words.bytes, words.length))
         shutdown(c->fd, SHUT_WR);
     c->left = true;
-    fail(status, "%s", kept);
+    life_restore(&kept);
 }
 
 static void channel_end(struct peer *peer, int status, const char *why)
@@ -318,11 +279,7 @@ int channel_open(struct channel **channel, int fd, int rank, const struct peer_t
         close(fd);
         return fail(-ENOMEM, "no memory for a connection");
     }
-    c->peer = (struct peer){.ops = &channel_ops,
-                            .rank = rank,
-                            .other = rank == PEER_CLIENT ? "server" : "client",
-                            .timeout_ms = terms->timeout_ms,
-                            .stop = terms->stop};
+    life_begin(&c->peer, &channel_ops, rank, terms);
     c->fd = fd;
     c->heard_ms = c->told_ms = clock_ms();
     *channel = c;

@@ -4,13 +4,12 @@
 #ifndef WEFT_PEER_CHANNEL_H
 #define WEFT_PEER_CHANNEL_H
 
-#include "peer/peer.h"
+#include "peer/life.h"
 
 enum {
     FRAME_HEAD = 16,
     BEATS_BEHIND = 4096 /* a message that waits to be heard hides no sign of life behind it */
 };
-enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E' };
 
 struct channel {
     struct peer peer;

@@ -81,15 +81,18 @@ int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void
 int peer_threads(struct peer *pair[2], const struct peer_terms *terms);
 
 /* Whatever can pass messages between two ends, in order, made a peer: heartbeats, last words and
- * deadlines are added here. Neither function may wait. */
+ * deadlines are added here. Neither function may wait. -ECONNRESET needs no sentence, the other end
+ * is gone; every other failure has one. */
 struct peer_carrier {
     void *arg;
     int (*publish)(void *arg, const void *bytes, size_t length); /* 0, -EAGAIN (no room), -errno */
     /* 1 and a message, 0 if there is none yet, or -errno: none will come. */
     int (*receive)(void *arg, void *bytes, size_t room, size_t *length);
-    void (*close)(void *arg); /* may be NULL */
+    /* Sees that what was published arrives, if the other end still takes it. May be NULL. */
+    void (*close)(void *arg);
 };
 enum { CARRIER_MAX = BLOB_MAX + 16 }; /* no message is longer */
+/* The carrier is the peer's from then on; it stays the caller's if this fails. */
 int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
                const struct peer_terms *terms);
 

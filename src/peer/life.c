@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every peer says and does about life and death, whatever carries its messages. */
+#include "peer/life.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { SPINS_PER_LOOK = 1024, LOOK_NS = 1000000 };
+
+void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
+                const struct peer_terms *terms)
+{
+    *peer = (struct peer){.ops = ops,
+                          .rank = rank,
+                          .other = rank == PEER_CLIENT ? "server" : "client",
+                          .timeout_ms = terms->timeout_ms,
+                          .stop = terms->stop};
+}
+
+int life_interrupted(const struct peer *peer)
+{
+    return peer->stop && *peer->stop ? fail(-EINTR, "interrupted") : 0;
+}
+
+int life_lost(const struct peer *peer)
+{
+    return fail(-ECONNRESET, "lost the %s: it closed the connection", peer->other);
+}
+
+int life_silent(const struct peer *peer)
+{
+    return fail(-ETIMEDOUT, "lost the %s: no sign of life for %g s", peer->other,
+                (double)peer->timeout_ms / 1000);
+}
+
+int life_fits(const struct blob *blob)
+{
+    return blob->length < BLOB_MAX ? 0
+                                   : fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d",
+                                          blob->length, BLOB_MAX - 1);
+}
+
+int life_words(struct blob *words, int status, const char *why)
+{
+    return blob_print(words, "code=%d\nwhy=%.600s\n", -status, why);
+}
+
+int life_last_words(const struct peer *peer, const struct blob *words)
+{
+    char why[700];
+    uint64_t code = 0;
+    if (blob_value(words, "why", why, sizeof why) || blob_number(words, "code", &code))
+        return fail(-EPROTO, "the %s left with a message that cannot be read", peer->other);
+    if (code == EINTR)
+        return fail(-ECONNRESET, "the %s was interrupted", peer->other);
+    if (code == ETIMEDOUT || code == ECONNRESET)
+        return fail(-ECONNRESET, "the %s gave up: %s", peer->other, why);
+    return fail(-EREMOTEIO, "the %s says: %s", peer->other, why);
+}
+
+int life_spin(const struct peer *peer, int (*progress)(void *), void *arg)
+{
+    uint64_t since_ns = clock_ns();
+    int status = 0;
+    do {
+        for (int i = 0; !status && i < SPINS_PER_LOOK; i++)
+            status = progress(arg);
+    } while (!status && clock_ns() - since_ns < LOOK_NS && !(peer->stop && *peer->stop));
+    return status;
+}
+
+void life_keep(struct kept *kept)
+{
+    snprintf(kept->sentence, sizeof kept->sentence, "%s", fail_reason());
+}
+
+void life_restore(const struct kept *kept)
+{
+    fail(0, "%s", kept->sentence);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside peer: the signs of life, the sentences about their absence, and the last words of an end
+ * that leaves. The same whatever carries them. */
+#ifndef WEFT_PEER_LIFE_H
+#define WEFT_PEER_LIFE_H
+
+#include "peer/peer.h"
+
+enum { BEAT_MS = 250, LINGER_MS = 300 };
+enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E' };
+
+/* Fills what every peer has. */
+void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
+                const struct peer_terms *terms);
+
+/* -EINTR and its sentence once *stop is set. */
+int life_interrupted(const struct peer *peer);
+
+/* The sentences about an end that is gone; each returns its status. */
+int life_lost(const struct peer *peer);
+int life_silent(const struct peer *peer);
+
+/* -EMSGSIZE for what no end would take. */
+int life_fits(const struct blob *blob);
+
+/* Our last words as they travel, and the other end's as our sentence and status. */
+int life_words(struct blob *words, int status, const char *why);
+int life_last_words(const struct peer *peer, const struct blob *words);
+
+/* Progress for about a millisecond: looking at what carries messages costs as much as several
+ * messages of a fast fabric, looking at the time far less. */
+int life_spin(const struct peer *peer, int (*progress)(void *), void *arg);
+
+/* A sentence put aside while something else may fail. */
+struct kept {
+    char sentence[1024];
+};
+void life_keep(struct kept *kept);
+void life_restore(const struct kept *kept);
+
+#endif

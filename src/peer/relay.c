@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A peer over anything that passes whole messages: one byte of kind, then the payload. An end
+ * without words is one that closed. The carrier cannot be slept on, so waits spin first and then
+ * sleep in growing steps. What arrives is read at once, so that no message hides what is behind. */
+#include "peer/life.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    UNHEARD = 8, /* messages that wait to be heard; what comes on top waits in the carrier */
+    LOOK_MAX = 64,
+    SPIN_NS = 1000000,
+    FIRST_REST_NS = 50000,
+    LAST_REST_NS = 4000000
+};
+
+struct relay {
+    struct peer peer;
+    struct peer_carrier carrier;
+    bool left;            /* our last words are said */
+    int over;             /* why nothing more will be heard, 0: it may */
+    struct kept over_why; /* its sentence: it may be due later, and in another thread */
+    uint64_t heard_ms, told_ms;
+    unsigned first, count; /* of unheard */
+    struct blob unheard[UNHEARD];
+    char frame[CARRIER_MAX];
+};
+
+static struct relay *of(struct peer *peer)
+{
+    return (struct relay *)peer;
+}
+
+/* How long a wait has lasted, and how long its next rest is. */
+struct patience {
+    uint64_t since_ns, rest_ns;
+};
+
+static struct patience patience(void)
+{
+    return (struct patience){.since_ns = clock_ns(), .rest_ns = FIRST_REST_NS};
+}
+
+static void rest(struct patience *p)
+{
+    if (clock_ns() - p->since_ns < SPIN_NS) {
+        sched_yield();
+        return;
+    }
+    struct timespec pause = {.tv_nsec = (long)p->rest_ns};
+    nanosleep(&pause, NULL);
+    p->rest_ns = p->rest_ns < LAST_REST_NS / 2 ? 2 * p->rest_ns : LAST_REST_NS;
+}
+
+/* ---- in ---- */
+
+/* Takes the sentence just said for the one that ends this connection. */
+static void set_over(struct relay *r, int status)
+{
+    r->over = status;
+    life_keep(&r->over_why);
+}
+
+static int say_over(const struct relay *r)
+{
+    return r->over ? fail(r->over, "%s", r->over_why.sentence) : 0;
+}
+
+static void copy_in(struct blob *blob, const char *bytes, size_t length)
+{
+    memcpy(blob->bytes, bytes, length);
+    blob->bytes[length] = '\0';
+    blob->length = length;
+}
+
+/* The other end's last words become our sentence. */
+static int last_words(const struct relay *r, const char *bytes, size_t length)
+{
+    struct blob words;
+    if (!length)
+        return life_lost(&r->peer);
+    copy_in(&words, bytes, length);
+    return life_last_words(&r->peer, &words);
+}
+
+/* One message from outside, in frame. */
+static int sort(struct relay *r, size_t length)
+{
+    if (length > BLOB_MAX)
+        return fail(-EPROTO, "the %s sent a message of %zu bytes, the bound is %d", r->peer.other,
+                    length - 1, BLOB_MAX - 1);
+    const char *payload = r->frame + 1;
+    switch (length ? r->frame[0] : 0) {
+    case FRAME_BEAT:
+        return 0;
+    case FRAME_DATA:
+        copy_in(&r->unheard[(r->first + r->count++) % UNHEARD], payload, length - 1);
+        return 0;
+    case FRAME_END:
+        return last_words(r, payload, length - 1);
+    default:
+        return fail(-EPROTO, "the other end does not speak Weft's protocol");
+    }
+}
+
+/* Reads what is there without waiting, as long as there is a place for it. */
+static void look(struct relay *r)
+{
+    for (int i = 0; i < LOOK_MAX && !r->over && r->count < UNHEARD; i++) {
+        size_t length = 0;
+        int got = r->carrier.receive(r->carrier.arg, r->frame, sizeof r->frame, &length);
+        if (!got)
+            return;
+        if (got > 0) {
+            r->heard_ms = clock_ms();
+            got = sort(r, length);
+        } else if (got == -ECONNRESET) {
+            got = life_lost(&r->peer);
+        }
+        if (got)
+            set_over(r, got);
+    }
+}
+
+static void take(struct relay *r, struct blob *blob)
+{
+    const struct blob *oldest = &r->unheard[r->first];
+    copy_in(blob, oldest->bytes, oldest->length);
+    r->first = (r->first + 1) % UNHEARD;
+    r->count--;
+}
+
+/* ---- out ---- */
+
+/* Once, without waiting. */
+static int publish(struct relay *r, char kind, const void *bytes, size_t length)
+{
+    char frame[1 + BLOB_MAX];
+    frame[0] = kind;
+    memcpy(frame + 1, bytes, length);
+    int status = r->carrier.publish(r->carrier.arg, frame, 1 + length);
+    if (!status)
+        r->told_ms = clock_ms();
+    return status;
+}
+
+/* One who sends what cannot be read may still be told so. */
+static bool gone(const struct relay *r)
+{
+    return r->over && r->over != -EPROTO;
+}
+
+/* The last message: an interruption does not keep it back, but it is not waited for longer than a
+ * moment. Nothing here may replace the sentence that made us leave. */
+static void publish_end(struct relay *r, const void *bytes, size_t length)
+{
+    struct patience p = patience();
+    uint64_t since_ms = clock_ms();
+    while (!gone(r) && publish(r, FRAME_END, bytes, length) == -EAGAIN &&
+           clock_ms() - since_ms < LINGER_MS) {
+        r->count = 0; /* nobody will hear it any more, and it may be in the way of ours */
+        look(r);
+        rest(&p);
+    }
+    r->left = true;
+}
+
+/* ---- the table ---- */
+
+static int relay_tell(struct peer *peer, const struct blob *blob)
+{
+    struct relay *r = of(peer);
+    struct patience p = patience();
+    uint64_t since_ms = clock_ms();
+    int status = life_fits(blob);
+    while (!status) {
+        look(r);
+        status = say_over(r);
+        if (!status)
+            status = publish(r, FRAME_DATA, blob->bytes, blob->length);
+        if (status != -EAGAIN)
+            break;
+        status =
+            clock_ms() - since_ms > peer->timeout_ms ? life_silent(peer) : life_interrupted(peer);
+        if (!status)
+            rest(&p);
+    }
+    if (status != -ECONNRESET)
+        return status;
+    look(r); /* it may have said why before it left */
+    return r->over ? say_over(r) : life_lost(peer);
+}
+
+static int relay_alive(struct peer *peer)
+{
+    struct relay *r = of(peer);
+    /* When both ends are interrupted, each is to say so, not to blame the other. */
+    int status = life_interrupted(peer);
+    if (status)
+        return status;
+    look(r);
+    uint64_t now_ms = clock_ms();
+    bool late = now_ms - r->heard_ms > peer->timeout_ms;
+    /* What was said before the other end left waits for whoever hears it, but not for ever. */
+    if (r->over && (late || !r->count))
+        return say_over(r);
+    if (late)
+        return life_silent(peer);
+    if (r->over || now_ms - r->told_ms < BEAT_MS)
+        return 0;
+    /* No room, or nobody there: whoever looks next finds out. */
+    status = publish(r, FRAME_BEAT, "", 0);
+    return status == -EAGAIN || status == -ECONNRESET ? 0 : status;
+}
+
+static int relay_hear(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg)
+{
+    struct relay *r = of(peer);
+    struct patience p = patience();
+    for (;;) {
+        int status = life_interrupted(peer);
+        if (status)
+            return status;
+        look(r);
+        if (r->count) {
+            take(r, blob);
+            return 0;
+        }
+        status = relay_alive(peer);
+        if (!status && progress)
+            status = life_spin(peer, progress, arg);
+        if (status)
+            return status;
+        if (!progress)
+            rest(&p);
+    }
+}
+
+static void relay_end(struct peer *peer, int status, const char *why)
+{
+    struct relay *r = of(peer);
+    struct blob words;
+    struct kept kept;
+    life_keep(&kept);
+    if (!r->left && !life_words(&words, status, why))
+        publish_end(r, words.bytes, words.length);
+    life_restore(&kept);
+}
+
+static void relay_close(struct peer *peer)
+{
+    struct relay *r = of(peer);
+    struct kept kept;
+    life_keep(&kept);
+    if (!r->left)
+        publish_end(r, "", 0);
+    if (r->carrier.close)
+        r->carrier.close(r->carrier.arg);
+    life_restore(&kept);
+    free(r);
+}
+
+static const struct peer_ops relay_ops = {.name = "relay",
+                                          .tell = relay_tell,
+                                          .hear = relay_hear,
+                                          .alive = relay_alive,
+                                          .end = relay_end,
+                                          .close = relay_close};
+
+int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
+               const struct peer_terms *terms)
+{
+    struct relay *r = calloc(1, sizeof *r);
+    if (!r)
+        return fail(-ENOMEM, "no memory for a connection");
+    life_begin(&r->peer, &relay_ops, rank, terms);
+    r->carrier = *carrier;
+    r->heard_ms = r->told_ms = clock_ms();
+    *peer = &r->peer;
+    return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One of two ranks: mpi_pair WHAT. Prints lines on stdout and the reason of a failure on stderr.
+ * talk: swaps, meets and sends messages of all lengths; wait: hears until something ends it;
+ * end: the client leaves with last words; slow: the client takes its time to close. */
+#include "peer/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MESSAGES = 1000 };
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+    stop = number;
+}
+
+static size_t length_of(int number)
+{
+    return (size_t)number * 7919 % BLOB_MAX;
+}
+
+static void fill(struct blob *blob, int number)
+{
+    blob->length = length_of(number);
+    memset(blob->bytes, number & 0xff, blob->length);
+}
+
+static int expect(struct peer *peer, int number)
+{
+    struct blob blob, wanted;
+    int status = peer_hear(peer, &blob, NULL, NULL);
+    if (status)
+        return status;
+    fill(&wanted, number);
+    if (blob.length != wanted.length || memcmp(blob.bytes, wanted.bytes, blob.length) != 0)
+        return fail(-EPROTO, "message %d is not what was told", number);
+    return 0;
+}
+
+/* Bursts, so that more is under way than is heard. */
+static int send_many(struct peer *peer)
+{
+    int status = 0;
+    for (int first = 0; !status && first < MESSAGES; first += 4) {
+        for (int i = first; !status && i < first + 4; i++) {
+            struct blob blob;
+            fill(&blob, i);
+            status = peer_tell(peer, &blob);
+        }
+        for (int i = first; !status && i < first + 4; i++)
+            status = expect(peer, i);
+    }
+    return status;
+}
+
+static int nothing_to_do(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int talk(struct peer *peer)
+{
+    struct blob mine, theirs;
+    int status = blob_print(&mine, "%s", peer->rank == PEER_CLIENT ? "client" : "server");
+    if (!status)
+        status = peer_swap(peer, &mine, &theirs);
+    if (!status && strcmp(theirs.bytes, peer->other) != 0)
+        status = fail(-EPROTO, "the %s says it is the %s", peer->other, theirs.bytes);
+    for (int i = 0; !status && i < 100; i++)
+        status = peer_meet(peer, "here", i % 2 ? nothing_to_do : NULL, NULL);
+    if (!status)
+        status = send_many(peer);
+    if (!status)
+        status = peer_alive(peer);
+    return status ? status : peer_meet(peer, "done", NULL, NULL);
+}
+
+static int wait_for_ever(struct peer *peer)
+{
+    struct blob blob;
+    printf("waiting %d\n", (int)getpid());
+    fflush(stdout);
+    return peer_hear(peer, &blob, NULL, NULL);
+}
+
+static int leave_early(struct peer *peer)
+{
+    struct blob blob;
+    if (peer->rank == PEER_CLIENT)
+        return fail(-EIO, "broken on purpose");
+    return peer_hear(peer, &blob, NULL, NULL);
+}
+
+static int act(struct peer *peer, const char *what)
+{
+    if (strcmp(what, "wait") == 0)
+        return wait_for_ever(peer);
+    if (strcmp(what, "end") == 0)
+        return leave_early(peer);
+    int status = talk(peer);
+    if (!status && strcmp(what, "slow") == 0 && peer->rank == PEER_CLIENT)
+        sleep(3);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const struct peer_terms terms = {.timeout_ms = 2000, .stop = &stop};
+    const struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction now;
+    struct peer *peer = NULL;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    sigaction(SIGTERM, &action, NULL);
+    int status = argc == 2 ? 0 : fail(-EINVAL, "one word is wanted");
+    if (!status && !mpi_launched())
+        status = fail(-EINVAL, "not launched");
+    if (!status)
+        status = peer_mpi(&peer, &terms);
+    sigaction(SIGTERM, NULL, &now);
+    if (!status && now.sa_handler != on_signal)
+        status = fail(-EIO, "SIGTERM is not ours any more");
+    if (!status)
+        status = act(peer, argv[1]);
+    const char *rank = peer && peer->rank == PEER_CLIENT ? "client" : "server";
+    if (status && peer)
+        peer_end(peer, status, fail_reason());
+    peer_close(peer);
+    if (status)
+        fprintf(stderr, "mpi_pair: %s\n", fail_reason());
+    else
+        printf("%s done\n", rank);
+    return status ? 1 : 0;
+}
