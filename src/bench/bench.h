@@ -217,11 +217,14 @@ struct test_audience {
     void *arg;
 };
 
+/* What is wrong with it on every machine, in a sentence. */
+int test_check(const struct weft_params *params);
+
 /* One test. A test that cannot be run fails at both ends with the same reason, and the peer can be
- * used again; what fails later ends the peer. Whatever it returns, *result is to be freed by
- * weft_result_free. */
+ * used again: *usable. What fails later ends the peer. Whatever it returns, *result is to be freed
+ * by weft_result_free. */
 int test_run(const struct weft_params *params, struct peer *peer,
-             const struct test_audience *audience, struct weft_result *result);
+             const struct test_audience *audience, struct weft_result *result, bool *usable);
 
 /* ---- reports ---- */
 

@@ -199,6 +199,7 @@ int weft_run(const struct weft_params *params, const struct weft_bootstrap *boot
     struct test_audience audience = {.report = report, .arg = arg};
     struct weft_result own = {0};
     struct peer *peer = bootstrap->ready;
+    bool usable;
     if (result)
         *result = own;
     if (params->bytes != sizeof *params)
@@ -208,7 +209,7 @@ int weft_run(const struct weft_params *params, const struct weft_bootstrap *boot
         return status;
     peer->timeout_ms = params->timeout_ms;
     peer->stop = params->stop;
-    status = test_run(params, peer, &audience, &own);
+    status = test_run(params, peer, &audience, &own, &usable);
     if (!bootstrap->ready)
         peer_close(peer);
     if (result && (!status || status == -EINTR))

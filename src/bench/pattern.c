@@ -19,9 +19,9 @@ static uint64_t word(uint64_t number, uint64_t place)
     return x ^ x >> 31;
 }
 
-static void make(uint64_t *piece, uint64_t number, size_t at)
+static void make(uint64_t *piece, uint64_t number, size_t at, size_t length)
 {
-    for (size_t i = 0; i < PIECE_WORDS; i++)
+    for (size_t i = 0; i < (length + sizeof *piece - 1) / sizeof *piece; i++)
         piece[i] = word(number, at / sizeof *piece + i);
 }
 
@@ -35,7 +35,7 @@ static int visit(struct run *run, uint64_t number, size_t base, size_t size,
     unsigned pieces = 0;
     for (size_t at = 0; at < size && !status; at += sizeof piece) {
         size_t length = size - at < sizeof piece ? size - at : sizeof piece;
-        make(piece, number, at);
+        make(piece, number, at, length);
         status = each(run, number, base, at, piece, length);
         if (!status && ++pieces % PIECES_A_LOOK == 0)
             status = peer_alive(run->peer);
@@ -87,7 +87,7 @@ int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t 
     const unsigned char *found = bytes;
     for (size_t at = 0; at < size; at += sizeof piece) {
         size_t length = size - at < sizeof piece ? size - at : sizeof piece;
-        make(piece, number, at);
+        make(piece, number, at, length);
         if (memcmp(found + at, piece, length) != 0)
             return differs(run, number, at, found + at, (const unsigned char *)piece);
     }

@@ -72,10 +72,10 @@ static int check_mode(const struct weft_params *p, const struct test_op *op,
     return 0;
 }
 
-static int check(const struct weft_params *p, const struct test_op *op,
-                 const struct test_method *method)
+int test_check(const struct weft_params *p)
 {
-    int status = check_mode(p, op, method);
+    const struct test_op *op = test_op_find(p->op);
+    int status = check_mode(p, op, method_find(p->mode));
     if (status)
         return status;
     if (!p->size || p->size > UINT32_MAX)
@@ -424,7 +424,7 @@ static int agree(struct run *run)
     struct fabric_choice choice;
     char nonce[33];
     bool client = run->peer->rank == PEER_CLIENT;
-    int status = check(run->params, run->test, run->test_method);
+    int status = test_check(run->params);
     if (!status)
         status = describe(run, &mine);
     status = verdict(run, status, &mine, &theirs);
@@ -456,7 +456,7 @@ static int pinned(struct run *run)
 }
 
 int test_run(const struct weft_params *params, struct peer *peer,
-             const struct test_audience *audience, struct weft_result *result)
+             const struct test_audience *audience, struct weft_result *result, bool *usable)
 {
     struct run run = {.params = params,
                       .peer = peer,
@@ -467,6 +467,7 @@ int test_run(const struct weft_params *params, struct peer *peer,
                       .buffer = {.fd = -1}};
     struct weft_histogram *histogram = calloc(1, sizeof *histogram);
     *result = (struct weft_result){.histogram = histogram};
+    *usable = false;
     if (!histogram)
         return fail(-ENOMEM, "no memory for statistics");
     run.histogram = histogram;
@@ -476,6 +477,7 @@ int test_run(const struct weft_params *params, struct peer *peer,
     int status = pinned(&run);
     if (!run.refused)
         status = setup_leave(&run, status);
+    *usable = !status || run.refused;
     take_down(&run);
     if (awake >= 0)
         close(awake);

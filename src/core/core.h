@@ -198,6 +198,7 @@ void unit_bytes_text(uint64_t bytes, char *text, size_t room);
 enum opt_type {
     OPT_FLAG,   /* bool */
     OPT_NUMBER, /* uint64_t within min..max; 0 when neither given nor defaulted */
+    OPT_AMOUNT, /* the same, with K, M or G for 1024s */
     OPT_INDEX,  /* int64_t within min..max; -1 when not given */
     OPT_PAIR,   /* int64_t[2], "A" or "A,B"; -1 when not given */
     OPT_SIZES,  /* struct opt_range, "MIN" or "MIN:MAX" */
@@ -215,7 +216,8 @@ enum {
     OPT_SHARED = 1,  /* the client decides it and tells the server */
     OPT_OURS = 2,    /* not in the command line people know: helped under its own heading */
     OPT_SETTING = 4, /* stands in a device name, without dashes */
-    OPT_BARE = 8     /* help does not show that it takes a value */
+    OPT_BARE = 8,    /* help does not show that it takes a value */
+    OPT_REPEATS = 16 /* a text that may be given again: one a line */
 };
 
 /* One option, all of it. Parsing, --help, defaults, the text on the wire and the line of the

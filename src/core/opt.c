@@ -55,12 +55,15 @@ static int bad(const struct opt *row, const char *what, const char *value, const
 
 static int to_number(const struct opt *row, const char *text, uint64_t *number)
 {
-    if (unit_number(text, number))
-        return bad(row, "is not a whole number", text, "accepted: %llu to %llu",
-                   (unsigned long long)row->min, (unsigned long long)row->max);
+    bool amount = row->type == OPT_AMOUNT;
+    const char *accepted =
+        amount ? "accepted: %llu to %llu, with K, M or G for 1024s" : "accepted: %llu to %llu";
+    if (amount ? unit_bytes(text, number) : unit_number(text, number))
+        return bad(row, "is not a whole number", text, accepted, (unsigned long long)row->min,
+                   (unsigned long long)row->max);
     if (*number < row->min || *number > row->max)
-        return bad(row, "is out of range", text, "accepted: %llu to %llu",
-                   (unsigned long long)row->min, (unsigned long long)row->max);
+        return bad(row, "is out of range", text, accepted, (unsigned long long)row->min,
+                   (unsigned long long)row->max);
     return 0;
 }
 
@@ -117,10 +120,36 @@ static int to_sizes(const struct opt *row, const char *text, struct opt_range *r
     return 0;
 }
 
+/* How many single-letter edits part two words, at most 3. */
+static unsigned distance(const char *a, const char *b, unsigned limit)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    if (!*a && !*b)
+        return 0;
+    if (!limit)
+        return 1;
+    unsigned best = 1 + limit, d;
+    if (*a && *b && (d = 1 + distance(a + 1, b + 1, limit - 1)) < best)
+        best = d;
+    if (*a && (d = 1 + distance(a + 1, b, limit - 1)) < best)
+        best = d;
+    if (*b && (d = 1 + distance(a, b + 1, limit - 1)) < best)
+        best = d;
+    return best;
+}
+
 static int to_choice(const struct opt *row, const char *text, int *choice)
 {
     char all[200] = "";
+    const char *nearest = NULL;
+    unsigned best = 3;
     for (int i = 0; row->choices[i]; i++) {
+        unsigned far = distance(text, row->choices[i], 2);
+        if (far < best) {
+            best = far;
+            nearest = row->choices[i];
+        }
         if (strcasecmp(text, row->choices[i]) == 0) {
             *choice = i + 1;
             return 0;
@@ -128,6 +157,8 @@ static int to_choice(const struct opt *row, const char *text, int *choice)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
                  row->choices[i]);
     }
+    if (nearest && best)
+        return bad(row, "is not known", text, "did you mean %s? accepted: %s", nearest, all);
     return bad(row, "is not known", text, "accepted: %s", all);
 }
 
@@ -142,6 +173,14 @@ static int to_text(const struct opt *row, const char *text, char *field)
     for (const char *at = text; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
             return bad(row, "has a control character", text, "accepted: printable text");
+    if (row->flags & OPT_REPEATS && *field) {
+        size_t before = strlen(field);
+        if (before + 1 + length >= row->max)
+            return bad(row, "is given too often", text, "accepted: %llu characters in all",
+                       (unsigned long long)row->max - 1);
+        field[before] = '\n';
+        field += before + 1;
+    }
     memcpy(field, text, length + 1);
     return 0;
 }
@@ -157,6 +196,7 @@ static int to_field(const struct opt *row, void *field, const char *text)
         *(bool *)field = text[0] == '1';
         break;
     case OPT_NUMBER:
+    case OPT_AMOUNT:
         status = to_number(row, text, &number);
         if (!status)
             *(uint64_t *)field = number;
@@ -200,6 +240,7 @@ static void to_nothing(const struct opt *row, void *field)
         *(bool *)field = false;
         break;
     case OPT_NUMBER:
+    case OPT_AMOUNT:
     case OPT_TIME:
         *(uint64_t *)field = 0;
         break;
@@ -250,6 +291,7 @@ void opt_format(const struct opt *row, const void *base, char *text, size_t room
         snprintf(text, room, "%d", *(const bool *)field);
         break;
     case OPT_NUMBER:
+    case OPT_AMOUNT:
         if (*(const uint64_t *)field || row->fallback)
             snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)field);
         break;
@@ -287,25 +329,6 @@ void opt_format(const struct opt *row, const void *base, char *text, size_t room
 }
 
 /* ---- the command line ---- */
-
-/* How many single-letter edits part two words, at most 3. */
-static unsigned distance(const char *a, const char *b, unsigned limit)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    if (!*a && !*b)
-        return 0;
-    if (!limit)
-        return 1;
-    unsigned best = 1 + limit, d;
-    if (*a && *b && (d = 1 + distance(a + 1, b + 1, limit - 1)) < best)
-        best = d;
-    if (*a && (d = 1 + distance(a + 1, b, limit - 1)) < best)
-        best = d;
-    if (*b && (d = 1 + distance(a, b + 1, limit - 1)) < best)
-        best = d;
-    return best;
-}
 
 static int unknown(const struct opt_set *set, const char *name)
 {

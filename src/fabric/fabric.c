@@ -95,6 +95,41 @@ static bool names_fabric(const char *text, char *name, size_t room)
     return module_exists(name);
 }
 
+bool fabric_named(const char *text)
+{
+    char name[32];
+    return names_fabric(text, name, sizeof name);
+}
+
+/* Those that may be there as modules. */
+static const char *const loadable[] = {"uct", "ofi"};
+
+struct listing {
+    const char *fabric;
+    void (*say)(void *arg, const char *device, const char *what);
+    void *arg;
+};
+
+static void with_prefix(void *arg, const char *device, const char *what)
+{
+    const struct listing *l = arg;
+    char text[FABRIC_DEVICE_MAX + 40];
+    bool alone = strcmp(device, l->fabric) == 0;
+    snprintf(text, sizeof text, "%s%s%s", l->fabric, alone ? "" : ":", alone ? "" : device);
+    l->say(l->arg, text, what);
+}
+
+void fabric_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
+{
+    for (size_t i = 0; i < LENGTH(built_in); i++)
+        built_in[i]->list(with_prefix, &(struct listing){built_in[i]->name, say, arg});
+    for (size_t i = 0; i < LENGTH(loadable); i++) {
+        const struct fabric_ops *ops = module_exists(loadable[i]) ? fabric_find(loadable[i]) : NULL;
+        if (ops)
+            ops->list(with_prefix, &(struct listing){ops->name, say, arg});
+    }
+}
+
 int fabric_choose(const char *text, struct fabric_choice *choice)
 {
     char name[32];

@@ -230,6 +230,12 @@ struct fabric_choice {
  * the fabrics in order. -ENODEV and a sentence that lists what there is. */
 int fabric_choose(const char *text, struct fabric_choice *choice);
 
+/* Does it begin with the name of a fabric that is built in or can be loaded? */
+bool fabric_named(const char *text);
+
+/* Says every device of every fabric there is, "soft:cxi0". */
+void fabric_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
+
 /* Opens a fabric. Vendors' libraries take signals over when they do: every handler is put back. */
 int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
                 const struct fabric_want *want, struct fabric_facts *facts);

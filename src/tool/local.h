@@ -14,14 +14,30 @@ struct local {
     int code;   /* its exit code, once it has ended */
 };
 
-/* Starts this program again as a server and waits until it listens on *port, or *stop is set. */
-int local_start(struct local *local, const char *program, const struct plan *plan, bool port_given,
-                const volatile sig_atomic_t *stop, unsigned *port);
+/* The server's command line, as exec wants it. */
+enum { ARGUMENTS = 16 };
+struct arguments {
+    char *list[ARGUMENTS + 1];
+    int n;
+    size_t used;
+    char text[1024];
+};
+void arguments_begin(struct arguments *arguments);
+void argument(struct arguments *arguments, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts this process, the client, on the first CPU wished for or on one of a pair, and says which is
+ * the server's; -1: any. */
+int local_place(const int64_t wish[2], int64_t *server);
+
+/* Starts this program again as a server and waits until it listens on *port. */
+int local_start(struct local *local, const struct arguments *arguments, unsigned *port);
 
 /* Sees to it that it has ended. */
 void local_stop(struct local *local);
 
-/* What the server said before it died, for when we know nothing better; "" if nothing. */
-const char *local_errors(struct local *local, char *text, size_t room);
+/* Says why it failed, in the server's own words if we know nothing better; local may be NULL.
+ * Returns the exit code. */
+int local_failure(const struct local *local, int status);
 
 #endif

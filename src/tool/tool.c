@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From argv to an exit status: the only place that prints sentences and chooses exit codes. */
+/* The CXI tools, from argv to an exit status. */
 #include "tool/tool.h"
 #include "tool/local.h"
+#include "tool/shell.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#ifndef WEFT_VERSION
-#define WEFT_VERSION "unknown"
-#endif
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_NO_PEER = 4, EXIT_SIGNAL = 128 };
-
-/* The signal that asked us to stop, or 0. */
-static volatile sig_atomic_t stop_signal;
-static const char *program = "weft";
 
 /* One run of the tool: argv, and what became of it. */
 struct session {
@@ -30,50 +17,6 @@ struct session {
     struct fabric_choice fabric;
     struct local local;
 };
-
-static void say(const char *sentence)
-{
-    fflush(stdout);
-    fprintf(stderr, "%s: %s\n", program, sentence);
-}
-
-static int exit_code(int status)
-{
-    switch (status) {
-    case 0:
-        return EXIT_DONE;
-    case -EINVAL:
-        return EXIT_WRONG;
-    case -EINTR:
-        return EXIT_SIGNAL + (stop_signal ? stop_signal : SIGINT);
-    case -ETIMEDOUT:
-    case -ECONNREFUSED:
-    case -ECONNRESET:
-        return EXIT_NO_PEER;
-    default:
-        return EXIT_FAILED;
-    }
-}
-
-/* ---- signals ---- */
-
-static void on_signal(int number)
-{
-    stop_signal = number;
-}
-
-/* What the parent wants ignored stays ignored. A second signal changes nothing: timeout(1) sends
- * two, and every wait ends by itself. */
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (size_t i = 0; i < LENGTH(signals); i++) {
-        struct sigaction was;
-        struct sigaction mine = {.sa_handler = on_signal};
-        if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
-            sigaction(signals[i], &mine, NULL);
-    }
-}
 
 /* ---- help ---- */
 
@@ -88,7 +31,7 @@ static int print_help(const struct session *s)
                             "                          Connect to server with address ADDR\n"
                             "\n"
                             "Options:\n",
-                            program, program);
+                            shell_program, shell_program);
     if (!status)
         status = opt_help(&s->set, &s->tool->op->help, 0, &text);
     if (!status && s->tool->help_end)
@@ -97,9 +40,10 @@ static int print_help(const struct session *s)
         status = blob_add(&text, "\nWeft options:\n");
     if (!status)
         status = opt_help(&s->set, &s->tool->op->help, OPT_OURS, &text);
-    if (!status && (fputs(text.bytes, stdout) < 0 || fflush(stdout)))
-        status = fail(-EIO, "writing the help text: %s", strerror(errno));
-    return status;
+    if (status)
+        return status;
+    fputs(text.bytes, stdout);
+    return shell_flush("the help text");
 }
 
 /* ---- agreeing on a run ---- */
@@ -141,7 +85,7 @@ static int greet(struct session *s, struct peer *peer, const char *nonce)
 
 static int client(struct session *s, const char *address, unsigned port)
 {
-    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &stop_signal};
+    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &shell_stop};
     char nonce[33];
     struct peer *peer;
     int status = random_digits(nonce, sizeof nonce);
@@ -154,15 +98,6 @@ static int client(struct session *s, const char *address, unsigned port)
         status = run_with(s, peer, nonce);
     peer_close(peer);
     return status;
-}
-
-static void overridden(const struct opt *row, const char *was, const char *now)
-{
-    if (row->type == OPT_FLAG)
-        warn("--%s is the client's to say, and it %s", row->name,
-             *now == '1' ? "gave it" : "did not");
-    else
-        warn("--%s %s is the client's to say: %s", row->name, was, *now ? now : "not given");
 }
 
 /* Which fabric carries it: the client says; a server that named another refuses. */
@@ -204,14 +139,14 @@ static int agree(struct session *s, const struct blob *greeting, char *nonce, si
         return fail(-EPROTO, "the client is %.40s, the server is %s", name, s->tool->name);
     status = agree_fabric(s, greeting);
     if (!status)
-        status = opt_decode(&s->set, greeting, overridden);
+        status = opt_decode(&s->set, greeting, shell_overridden);
     return status ? status : plan_check(&s->plan, &s->set);
 }
 
 /* One client. -EAGAIN: it was refused, and the server still waits for one it can serve. */
 static int serve_one(struct session *s, struct listener **listener)
 {
-    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &stop_signal};
+    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &shell_stop};
     struct blob greeting, answer;
     char nonce[65];
     struct peer *peer;
@@ -248,53 +183,57 @@ static int server(struct session *s)
         return status;
     do {
         printf("Listening on port %u for client to connect...\n", tcp_port(listener));
-        if (fflush(stdout) || ferror(stdout)) {
-            status = fail(-EIO, "writing to standard output: %s", strerror(errno));
+        status = shell_flush("to standard output");
+        if (status)
             break;
-        }
         do {
             *s = own;
             s->set.base = &s->plan;
             status = serve_one(s, &listener);
         } while (status == -EAGAIN);
         if (status && own.plan.loop && status != -EINTR)
-            say(fail_reason());
+            shell_say(fail_reason());
     } while (own.plan.loop && status != -EINTR);
     tcp_close(listener);
     return status;
 }
 
+/* What is the server's own; the rest it hears from the client. */
+static void server_arguments(struct arguments *a, const struct plan *plan, bool port_given,
+                             int64_t cpu)
+{
+    arguments_begin(a);
+    argument(a, "--port", "%" PRIu64, port_given ? plan->port : 0);
+    argument(a, "--bind", "%s", *plan->bind ? plan->bind : "127.0.0.1");
+    argument(a, "--device", "%s", plan->device);
+    argument(a, "--svc-id", "%" PRIu64, plan->service);
+    argument(a, "--timeout", "%" PRIu64, plan->timeout_s);
+    if (cpu >= 0)
+        argument(a, "--cpu", "%" PRId64, cpu);
+    if (plan->rx_gpu >= 0)
+        argument(a, "--rx-gpu", "%" PRId64, plan->rx_gpu);
+}
+
 static int both(struct session *s)
 {
     const struct opt *row = opt_find(&s->set, "port");
+    struct arguments arguments;
     unsigned port = 0;
-    int status = local_start(&s->local, program, &s->plan, opt_origin(&s->set, row) == OPT_BY_USER,
-                             &stop_signal, &port);
+    int64_t cpu;
+    int status = local_place(s->plan.cpu, &cpu);
+    if (!status) {
+        server_arguments(&arguments, &s->plan, opt_origin(&s->set, row) == OPT_BY_USER, cpu);
+        status = local_start(&s->local, &arguments, &port);
+    }
     if (!status)
         status = client(s, *s->plan.bind ? s->plan.bind : "127.0.0.1", port);
-    int code = status;
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_reason());
     local_stop(&s->local);
-    return fail(code, "%s", why);
+    return fail(status, "%s", why);
 }
 
 /* ---- main ---- */
-
-/* A server that died without a word to us has said it on its standard error. */
-static int report_failure(struct session *s, int status)
-{
-    char text[2048];
-    bool untold = status == -ECHILD || status == -ECONNRESET;
-    if (s->plan.local && untold && *local_errors(&s->local, text, sizeof text)) {
-        fputs(text, stderr);
-        if (status == -ECHILD && s->local.code)
-            return s->local.code;
-    } else {
-        say(fail_reason());
-    }
-    return exit_code(status);
-}
 
 static int prepare(struct session *s, int argc, char **argv)
 {
@@ -313,17 +252,6 @@ static int prepare(struct session *s, int argc, char **argv)
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
-/* Were one of the three closed, the next socket would take its place, and our output its way. */
-static void keep_standard(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
 int tool_main(const struct tool *tool, int argc, char **argv)
 {
     static struct session session;
@@ -331,19 +259,15 @@ int tool_main(const struct tool *tool, int argc, char **argv)
     s->tool = tool;
     s->set = (struct opt_set){.rows = tool->rows, .takes = tool->takes, .base = &s->plan};
     s->local = (struct local){.out = -1, .errors = -1};
-    if (argc > 0)
-        program = basename(argv[0]);
-    warn_to(say);
-    keep_standard();
+    shell_open(argc, argv);
     int status = prepare(s, argc, argv);
     if (!status && s->plan.help) {
         status = print_help(s);
     } else if (!status && s->plan.version) {
-        printf("%s (Weft) %s\n", program, WEFT_VERSION);
-        if (fflush(stdout))
-            status = fail(-EIO, "writing the version: %s", strerror(errno));
+        printf("%s (Weft) %s\n", shell_program, weft_version());
+        status = shell_flush("the version");
     } else if (!status) {
-        catch_signals();
+        shell_catch_signals();
         if (s->plan.cpu[0] >= 0 && !s->plan.local)
             status = cpu_pin(s->plan.cpu[0]);
         if (!status)
@@ -351,5 +275,5 @@ int tool_main(const struct tool *tool, int argc, char **argv)
                      : s->plan.address ? client(s, s->plan.address, (unsigned)s->plan.port)
                                        : server(s);
     }
-    return status ? report_failure(s, status) : EXIT_DONE;
+    return status ? local_failure(s->plan.local ? &s->local : NULL, status) : EXIT_DONE;
 }

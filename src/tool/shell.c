@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The only place that prints sentences and chooses exit codes. */
+#include "tool/shell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile sig_atomic_t shell_stop;
+const char *shell_program = "weft";
+
+void shell_say(const char *sentence)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", shell_program, sentence);
+}
+
+int shell_flush(const char *what)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return 0;
+    return fail(-EIO, "writing %s: %s", what, strerror(errno));
+}
+
+int shell_exit_code(int status)
+{
+    switch (status) {
+    case 0:
+        return EXIT_DONE;
+    case -EINVAL:
+        return EXIT_WRONG;
+    case -EINTR:
+        return EXIT_SIGNAL + (shell_stop ? shell_stop : SIGINT);
+    case -ETIMEDOUT:
+    case -ECONNREFUSED:
+    case -ECONNRESET:
+        return EXIT_NO_PEER;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static void on_signal(int number)
+{
+    shell_stop = number;
+}
+
+/* What the parent wants ignored stays ignored. A second signal changes nothing: timeout(1) sends
+ * two, and every wait ends by itself. */
+void shell_catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < LENGTH(signals); i++) {
+        struct sigaction was;
+        struct sigaction mine = {.sa_handler = on_signal};
+        if (!sigaction(signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
+            sigaction(signals[i], &mine, NULL);
+    }
+}
+
+/* Were one of the three closed, the next socket would take its place, and our output its way. */
+static void keep_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+void shell_open(int argc, char **argv)
+{
+    if (argc > 0)
+        shell_program = basename(argv[0]);
+    warn_to(shell_say);
+    keep_standard();
+}
+
+void shell_overridden(const struct opt *row, const char *was, const char *now)
+{
+    if (row->type == OPT_FLAG)
+        warn("--%s is the client's to say, and it %s", row->name,
+             *now == '1' ? "gave it" : "did not");
+    else
+        warn("--%s %s is the client's to say: %s", row->name, was, *now ? now : "not given");
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside tool: what every command has in common with the shell that started it. */
+#ifndef WEFT_TOOL_SHELL_H
+#define WEFT_TOOL_SHELL_H
+
+#include "core/core.h"
+
+#include <signal.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_NO_PEER = 4, EXIT_SIGNAL = 128 };
+
+/* The signal that asked us to stop, or 0. */
+extern volatile sig_atomic_t shell_stop;
+
+/* The command's name. */
+extern const char *shell_program;
+
+/* Name, standard streams, and warnings to standard error. */
+void shell_open(int argc, char **argv);
+
+/* From here on interrupts are noted, not obeyed. */
+void shell_catch_signals(void);
+
+/* A sentence on standard error, after what stands on standard output. */
+void shell_say(const char *sentence);
+
+/* What was printed has left. */
+int shell_flush(const char *what);
+
+int shell_exit_code(int status);
+
+/* A server's row that the client decides otherwise. */
+void shell_overridden(const struct opt *row, const char *was, const char *now);
+
+#endif
