@@ -19,4 +19,17 @@ struct report_table {
 
 void report_table_open(struct report_table *table, FILE *out);
 
+/* ucx_perftest's table, or CSV. Lists have an entry a line. */
+struct report_boxed {
+    FILE *out;
+    bool csv, final_only, grouped;
+    const char *columns; /* of CSV, before the others: the batch files */
+    const char *labels;  /* of the test that runs, one for each batch file */
+    const char *group;   /* of the first columns, as last drawn */
+};
+
+/* A test begins; group is "latency" or "overhead". */
+int report_boxed_begin(struct report_boxed *boxed, const char *group, const char *labels);
+int report_boxed_row(struct report_boxed *boxed, const struct weft_result *result);
+
 #endif

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ucx_perftest: one test, or the product of batch files, between a client and a server, or between
+ * two MPI ranks. One connection carries all the tests of a client: it sends the options of each,
+ * and both ends run it. */
+#include "tool/perftest.h"
+#include "tool/batch.h"
+#include "tool/local.h"
+#include "tool/shell.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCHES = 8, LABELS = 1024 };
+
+static const char goodbye[] = "bye=1\n", accepted[] = "yes=1\n";
+
+struct session {
+    struct perftest options;
+    struct opt_set set;
+    struct peer *peer;
+    bool usable; /* the connection, after the last test */
+    struct batch batches[BATCHES];
+    int batch_count;
+    struct report_boxed boxed;
+    const char *group, *labels; /* of the test that runs */
+    int print_status;
+    bool named; /* the fabric was said */
+    unsigned failures, runs;
+    int status; /* of the last failure */
+    struct local local;
+};
+
+/* ---- one test, at the client ---- */
+
+static void on_begin(void *arg, const char *fabric)
+{
+    struct session *s = arg;
+    char sentence[256];
+    if (!s->named && !*s->options.device && !*s->options.transport) {
+        snprintf(sentence, sizeof sentence, "carried by %s; -x and -d choose another", fabric);
+        shell_say(sentence);
+    }
+    s->named = true;
+    s->print_status = report_boxed_begin(&s->boxed, s->group, s->labels);
+}
+
+static void on_report(void *arg, const struct weft_result *result)
+{
+    struct session *s = arg;
+    if (!s->print_status)
+        s->print_status = report_boxed_row(&s->boxed, result);
+    /* Nobody reads what comes of it: no need to go on. */
+    if (s->print_status && !shell_stop)
+        shell_stop = SIGPIPE;
+}
+
+static void say_reverse(const struct weft_result *r, uint64_t size)
+{
+    char sentence[256];
+    double there_s = r->elapsed_s > 0 ? r->elapsed_s : 1;
+    double back_s = r->reverse_elapsed_s > 0 ? r->reverse_elapsed_s : 1;
+    double there = (double)r->iterations / there_s, back = (double)r->reverse_iterations / back_s;
+    snprintf(sentence, sizeof sentence,
+             "the other way at the same time: %" PRIu64
+             " messages, %.2f MB/s; both ways %.2f MB/s, "
+             "%.0f msg/s",
+             r->reverse_iterations, back * (double)size / 1048576,
+             (there + back) * (double)size / 1048576, there + back);
+    shell_say(sentence);
+}
+
+/* The server hears the options, and says whether it can read them. */
+static int propose(struct session *s, const struct opt_set *set)
+{
+    struct blob ask, answer;
+    const struct perftest *o = set->base;
+    int status = blob_print(&ask, ".device=%s\n", o->device);
+    if (!status)
+        status = opt_encode(set, &ask);
+    if (!status)
+        status = peer_swap(s->peer, &ask, &answer);
+    if (!status && strcmp(answer.bytes, accepted) != 0)
+        status = fail(-EPROTO, "the server's answer cannot be read");
+    return status;
+}
+
+static int run_test(struct session *s, const struct opt_set *set, const char *labels)
+{
+    const struct perftest *o = set->base;
+    struct test_audience audience = {.begin = on_begin, .report = on_report, .arg = s};
+    struct weft_params params;
+    struct weft_result result;
+    char device[FABRIC_DEVICE_MAX];
+    int status = perf_device(o->transport, o->device, device, sizeof device);
+    if (!status)
+        status = perf_params(o, device, &params);
+    if (status)
+        return status;
+    s->usable = false;
+    status = propose(s, set);
+    if (status)
+        return status;
+    params.cpu = (int)o->cpu[0];
+    params.stop = &shell_stop;
+    s->group =
+        strstr(perf_tests[o->test - 1].name, "_bw") || strstr(perf_tests[o->test - 1].name, "_mr")
+            ? "overhead"
+            : "latency";
+    s->labels = labels;
+    status = test_run(&params, s->peer, &audience, &result, &s->usable);
+    if (!status && params.mode == WEFT_STREAM_BOTH)
+        say_reverse(&result, params.size);
+    weft_result_free(&result);
+    return s->print_status ? fail(s->print_status, "%s", fail_reason()) : status;
+}
+
+/* ---- batches ---- */
+
+static int only_in_command(const struct opt_set *set)
+{
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row))
+        if (row->takes == PERF_RUN && set->origin[row - set->rows] == OPT_BY_USER)
+            return fail(-EINVAL, "-%c (--%s) is for the command line, not for a line of a batch",
+                        row->letter ? row->letter : '-', row->name);
+    return 0;
+}
+
+/* A line's options on top of those that stand. */
+static int apply_line(const struct batch_line *line, struct opt_set *set)
+{
+    const char *place;
+    int given;
+    if (line->error)
+        return fail(-EINVAL, "%s", line->error);
+    uint8_t before[OPT_MAX];
+    memcpy(before, set->origin, sizeof before);
+    memset(set->origin, OPT_BY_DEFAULT, sizeof set->origin);
+    int status = opt_parse(set, line->count - 1, line->words + 1, &place, 0, &given);
+    if (!status)
+        status = only_in_command(set);
+    for (size_t i = 0; i < OPT_MAX; i++)
+        if (before[i] == OPT_BY_USER)
+            set->origin[i] = OPT_BY_USER;
+    return status;
+}
+
+static void say_line(const struct batch *batch, const struct batch_line *line, const char *why)
+{
+    char sentence[1024];
+    snprintf(sentence, sizeof sentence, "%.300s:%u: %s", batch->path, line->number, why);
+    shell_say(sentence);
+}
+
+/* Lines that can never run are said once, and left out of the product. */
+static void check_lines(struct session *s)
+{
+    for (int i = 0; i < s->batch_count; i++)
+        for (size_t k = 0; k < s->batches[i].count; k++) {
+            struct batch_line *line = &s->batches[i].lines[k];
+            struct perftest scratch = s->options;
+            struct opt_set set = s->set;
+            set.base = &scratch;
+            if (!apply_line(line, &set))
+                continue;
+            say_line(&s->batches[i], line, fail_reason());
+            line->error = "said";
+            s->failures++;
+            s->runs++;
+            s->status = -EINVAL;
+        }
+}
+
+/* Without a limit of its own, a test with a duration ends by that. */
+static void settle_limits(struct opt_set *set)
+{
+    struct perftest *o = set->base;
+    const struct opt *iters = opt_find(set, "iters");
+    if (o->duration_s && opt_origin(set, iters) == OPT_BY_DEFAULT)
+        o->iters = 0;
+}
+
+static bool over(const struct session *s)
+{
+    return shell_stop || (s->runs && !s->usable);
+}
+
+/* Every line of this file, on top of the lines of the files before it. */
+static void product(struct session *s, int level, const struct opt_set *outer, const char *labels,
+                    const struct batch_line *line)
+{
+    if (level == s->batch_count) {
+        struct perftest options = *(const struct perftest *)outer->base;
+        struct opt_set set = *outer;
+        set.base = &options;
+        settle_limits(&set);
+        int status = run_test(s, &set, labels);
+        s->runs++;
+        if (!status)
+            return;
+        s->failures++;
+        s->status = status;
+        if (level && status != -EINTR)
+            say_line(&s->batches[level - 1], line, fail_reason());
+        return;
+    }
+    const struct batch *batch = &s->batches[level];
+    for (size_t i = 0; i < batch->count && !over(s); i++) {
+        struct perftest options = *(const struct perftest *)outer->base;
+        struct opt_set set = *outer;
+        char joined[LABELS];
+        if (batch->lines[i].error)
+            continue;
+        set.base = &options;
+        apply_line(&batch->lines[i], &set);
+        snprintf(joined, sizeof joined, "%s%s%s", labels, *labels ? "\n" : "",
+                 batch->lines[i].words[0]);
+        product(s, level + 1, &set, joined, &batch->lines[i]);
+    }
+}
+
+static int read_batches(struct session *s)
+{
+    char *rest = s->options.batch, *path;
+    int status = 0;
+    while (*rest && !status && (path = strsep(&rest, "\n"))) {
+        if (s->batch_count == BATCHES)
+            return fail(-EINVAL, "more than %d batch files", BATCHES);
+        status = batch_read(&s->batches[s->batch_count], path);
+        if (!status && !s->batches[s->batch_count++].count)
+            status = fail(-EINVAL, "batch file %s: no test in it", path);
+        if (!rest)
+            break;
+    }
+    return status;
+}
+
+/* The names of the files head their columns. */
+static void name_columns(const struct session *s, char *columns, size_t room)
+{
+    size_t used = 0;
+    columns[0] = '\0';
+    for (int i = 0; i < s->batch_count; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s", s->batches[i].path);
+        int n = snprintf(columns + used, room - used, "%s%s", i ? "\n" : "", basename(path));
+        if (n > 0 && used + (size_t)n < room)
+            used += (size_t)n;
+    }
+}
+
+/* All tests of this client over one connection. */
+static int run_all(struct session *s)
+{
+    char columns[LABELS];
+    struct blob bye;
+    name_columns(s, columns, sizeof columns);
+    s->boxed = (struct report_boxed){.out = stdout,
+                                     .csv = s->options.csv,
+                                     .final_only = s->options.final_only,
+                                     .grouped = s->options.grouped,
+                                     .columns = columns};
+    s->usable = true;
+    product(s, 0, &s->set, "", NULL);
+    if (s->usable && !blob_print(&bye, "%s", goodbye))
+        peer_tell(s->peer, &bye);
+    if (!s->failures || !s->batch_count || shell_stop)
+        return s->failures ? s->status : 0;
+    if (!s->usable)
+        return fail(s->status, "%s", fail_reason());
+    return fail(-EREMOTEIO, "%u of %u tests failed", s->failures, s->runs);
+}
+
+/* ---- the client ---- */
+
+static int greet(struct session *s)
+{
+    struct blob greeting, answer;
+    int status = blob_print(&greeting, ".tool=ucx_perftest\n");
+    if (!status)
+        status = peer_swap(s->peer, &greeting, &answer);
+    if (status == -ETIMEDOUT)
+        status = fail(status,
+                      "the server took the connection but did not answer within %" PRIu64
+                      " s: busy with another client, or no Weft server",
+                      s->options.timeout_s);
+    if (!status && strcmp(answer.bytes, accepted) != 0)
+        status = fail(-EPROTO, "the server's answer cannot be read");
+    return status;
+}
+
+static int client(struct session *s, const char *address, unsigned port)
+{
+    struct peer_terms terms = {.timeout_ms = s->options.timeout_s * 1000, .stop = &shell_stop};
+    int status = tcp_dial(&s->peer, address, port, s->options.wait_s * 1000, &terms);
+    if (status)
+        return status;
+    status = greet(s);
+    if (!status)
+        status = run_all(s);
+    peer_close(s->peer);
+    return status;
+}
+
+static int both(struct session *s)
+{
+    const struct perftest *o = &s->options;
+    const struct opt *row = opt_find(&s->set, "port");
+    struct arguments a;
+    unsigned port = 0;
+    int64_t cpu;
+    int status = local_place(o->cpu, &cpu);
+    if (!status) {
+        bool given = opt_origin(&s->set, row) == OPT_BY_USER;
+        arguments_begin(&a);
+        argument(&a, "--port", "%" PRIu64, given ? o->port : 0);
+        argument(&a, "--bind", "%s", *o->bind ? o->bind : "127.0.0.1");
+        argument(&a, "--timeout", "%" PRIu64, o->timeout_s);
+        if (*o->device)
+            argument(&a, "--device", "%s", o->device);
+        if (cpu >= 0)
+            argument(&a, "--cpu", "%" PRId64, cpu);
+        status = local_start(&s->local, &a, &port);
+    }
+    if (!status)
+        status = client(s, *o->bind ? o->bind : "127.0.0.1", port);
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    local_stop(&s->local);
+    return status ? fail(status, "%s", why) : 0;
+}
+
+/* ---- the server ---- */
+
+/* What the client asks for, with this end's own device if it has one. */
+static int take_options(const struct session *s, const struct blob *ask, struct perftest *options,
+                        struct weft_params *params, char *device, size_t room)
+{
+    struct opt_set set = s->set;
+    char theirs[FABRIC_DEVICE_MAX];
+    *options = s->options;
+    set.base = options;
+    int status = blob_value(ask, ".device", theirs, sizeof theirs);
+    if (status)
+        return fail(-EPROTO, "a test without a device");
+    status = opt_decode(&set, ask, NULL);
+    if (!status)
+        status = perf_device(options->transport, *s->options.device ? s->options.device : theirs,
+                             device, room);
+    if (!status)
+        status = perf_params(options, device, params);
+    return status;
+}
+
+static int serve_test(struct session *s, const struct blob *ask)
+{
+    struct perftest options;
+    struct weft_params params;
+    struct weft_result result;
+    struct blob answer;
+    char device[FABRIC_DEVICE_MAX];
+    s->usable = false;
+    int status = take_options(s, ask, &options, &params, device, sizeof device);
+    if (status) {
+        peer_end(s->peer, status, fail_reason());
+        return status;
+    }
+    s->peer->timeout_ms = params.timeout_ms;
+    params.cpu = (int)s->options.cpu[0];
+    params.stop = &shell_stop;
+    status = blob_print(&answer, "%s", accepted);
+    if (!status)
+        status = peer_tell(s->peer, &answer);
+    if (status)
+        return status;
+    status = test_run(&params, s->peer, NULL, &result, &s->usable);
+    weft_result_free(&result);
+    return status;
+}
+
+/* One test after the other, until the client has said goodbye. */
+static int serve(struct session *s)
+{
+    int last = 0;
+    char why[1024] = "";
+    for (;;) {
+        struct blob ask;
+        int status = peer_hear(s->peer, &ask, NULL, NULL);
+        if (!status && strcmp(ask.bytes, goodbye) == 0)
+            return last ? fail(last, "%s", why) : 0;
+        if (!status)
+            status = serve_test(s, &ask);
+        if (!status)
+            continue;
+        if (!s->usable || status == -EINTR)
+            return status;
+        if (last)
+            shell_say(why);
+        last = status;
+        snprintf(why, sizeof why, "%s", fail_reason());
+    }
+}
+
+static int welcome(struct session *s, const struct blob *greeting)
+{
+    struct blob answer;
+    char name[64] = "";
+    blob_value(greeting, ".tool", name, sizeof name);
+    if (strcmp(name, "ucx_perftest") != 0)
+        return fail(-EPROTO, "the client is %.40s, the server is ucx_perftest",
+                    *name ? name : "of an unknown kind");
+    int status = blob_print(&answer, "%s", accepted);
+    return status ? status : peer_tell(s->peer, &answer);
+}
+
+/* One client. -EAGAIN: it was refused, and the server still waits for one it can serve. */
+static int serve_one(struct session *s, struct listener **listener)
+{
+    struct peer_terms terms = {.timeout_ms = s->options.timeout_s * 1000, .stop = &shell_stop};
+    struct blob greeting;
+    int status = tcp_accept(*listener, &terms, &s->peer, &greeting);
+    if (status)
+        return status;
+    status = welcome(s, &greeting);
+    if (status) {
+        warn("refused a client: %s", fail_reason());
+        peer_end(s->peer, status, fail_reason());
+        peer_close(s->peer);
+        return status == -EINTR ? status : -EAGAIN;
+    }
+    if (!s->options.loop) {
+        tcp_close(*listener);
+        *listener = NULL;
+    }
+    status = serve(s);
+    peer_close(s->peer);
+    return status;
+}
+
+static int server(struct session *s)
+{
+    struct listener *listener;
+    int status = tcp_listen(&listener, s->options.bind, (unsigned)s->options.port);
+    if (status)
+        return status;
+    do {
+        printf("Listening on port %u for client to connect...\n", tcp_port(listener));
+        status = shell_flush("to standard output");
+        if (status)
+            break;
+        do
+            status = serve_one(s, &listener);
+        while (status == -EAGAIN);
+        if (status && s->options.loop && status != -EINTR)
+            shell_say(fail_reason());
+    } while (s->options.loop && status != -EINTR);
+    tcp_close(listener);
+    return status;
+}
+
+/* ---- MPI ---- */
+
+static int ranks(struct session *s)
+{
+    struct peer_terms terms = {.timeout_ms = s->options.timeout_s * 1000, .stop = &shell_stop};
+    int status = peer_mpi(&s->peer, &terms);
+    if (status)
+        return status;
+    status = s->peer->rank == PEER_CLIENT ? run_all(s) : serve(s);
+    /* Both ranks have it; one says it. */
+    bool quiet = s->peer->rank == PEER_SERVER && s->usable;
+    peer_close(s->peer);
+    if (status && quiet && status != -EINTR)
+        exit(shell_exit_code(status));
+    return status;
+}
+
+/* ---- main ---- */
+
+static int roles(const struct session *s)
+{
+    const struct perftest *o = &s->options;
+    if (o->local && o->address)
+        return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
+                    o->address);
+    if (o->loop && (o->address || o->local))
+        return fail(-EINVAL, "-l is for a server: leave out %s",
+                    o->local ? "--local" : "the address");
+    if (o->address && !*o->address)
+        return fail(-EINVAL, "the server's address is empty: \"\"");
+    if (o->address && !o->port)
+        return fail(-EINVAL, "-p 0 is for a server, which then says the port it was given");
+    if (o->cpu[1] >= 0 && !o->local)
+        return fail(-EINVAL, "-c: a second CPU is for the server that --local starts");
+    return 0;
+}
+
+/* What is wrong on every machine is said before anybody is kept waiting. */
+static int check_client(struct session *s)
+{
+    struct perftest options = s->options;
+    struct opt_set set = s->set;
+    struct weft_params params;
+    int status = read_batches(s);
+    if (status)
+        return status;
+    if (s->options.csv && s->options.grouped)
+        warn("-N has no effect on CSV: a separator would be taken for a field's end");
+    check_lines(s);
+    if (s->batch_count)
+        return 0;
+    set.base = &options;
+    settle_limits(&set);
+    char device[FABRIC_DEVICE_MAX];
+    status = perf_params(&options, "", &params);
+    return status ? status : perf_device(options.transport, options.device, device, sizeof device);
+}
+
+static void say_device(void *arg, const char *device, const char *what)
+{
+    (void)arg;
+    printf("%-24s %s\n", device, what);
+}
+
+/* Ranks of a launcher, unless told to be one of the two that meet over TCP. */
+static bool by_launcher(const struct session *s)
+{
+    const struct perftest *o = &s->options;
+    const struct opt *port = opt_find(&s->set, "port");
+    bool server_here = o->loop || *o->bind || opt_origin(&s->set, port) == OPT_BY_USER;
+    return !o->address && !o->local && !server_here && mpi_launched();
+}
+
+static int run(struct session *s)
+{
+    const struct perftest *o = &s->options;
+    bool launched = by_launcher(s);
+    bool client_here = o->address || o->local || launched;
+    int status = roles(s);
+    if (!status && client_here)
+        status = check_client(s);
+    else if (!status && *o->batch)
+        status = fail(-EINVAL, "-b is the client's: a server hears its tests from the client");
+    if (status)
+        return status;
+    shell_catch_signals();
+    if (o->local)
+        return both(s);
+    if (o->address)
+        return client(s, o->address, (unsigned)o->port);
+    return launched ? ranks(s) : server(s);
+}
+
+static int answer(struct session *s, int argc, char **argv)
+{
+    struct blob text;
+    int given;
+    opt_defaults(&s->set);
+    int status = opt_parse(&s->set, argc - 1, argv + 1, &s->options.address, 1, &given);
+    if (status)
+        return status;
+    if (s->options.help) {
+        status = perf_help(&s->set, &text);
+        if (!status)
+            fputs(text.bytes, stdout);
+        return status ? status : shell_flush("the help text");
+    }
+    if (s->options.version) {
+        printf("%s (Weft) %s\n", shell_program, weft_version());
+        return shell_flush("the version");
+    }
+    if (s->options.list) {
+        fabric_list(say_device, NULL);
+        return shell_flush("the list");
+    }
+    return run(s);
+}
+
+int perftest_main(int argc, char **argv)
+{
+    static struct session session;
+    struct session *s = &session;
+    s->set = (struct opt_set){.rows = perf_rows, .base = &s->options};
+    s->local = (struct local){.out = -1, .errors = -1};
+    shell_open(argc, argv);
+    int status = answer(s, argc, argv);
+    for (int i = 0; i < s->batch_count; i++)
+        batch_free(&s->batches[i]);
+    return status ? local_failure(s->options.local ? &s->local : NULL, status) : EXIT_DONE;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ucx_perftest: its tests, its options in the order of the help text, and what they come to. */
+#include "tool/perftest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One line a test: the names of the choice and the rows of the help text. */
+#define TESTS(TEST)                                                                                \
+    TEST("am_lat", WEFT_AM, WEFT_PING_PONG, "active message latency.")                             \
+    TEST("put_lat", WEFT_PUT, WEFT_PING_PONG, "put latency.")                                      \
+    TEST("add_lat", WEFT_ADD, WEFT_PING_PONG, "atomic add latency.")                               \
+    TEST("get", WEFT_GET, WEFT_STREAM, "get latency / bandwidth / message rate.")                  \
+    TEST("fadd", WEFT_FADD, WEFT_STREAM, "atomic fetch-and-add latency / message rate.")           \
+    TEST("swap", WEFT_SWAP, WEFT_STREAM, "atomic swap latency / message rate.")                    \
+    TEST("cswap", WEFT_CSWAP, WEFT_STREAM, "atomic compare-and-swap latency / message rate.")      \
+    TEST("am_bw", WEFT_AM, WEFT_STREAM, "active message bandwidth / message rate.")                \
+    TEST("put_bw", WEFT_PUT, WEFT_STREAM, "put bandwidth / message rate.")                         \
+    TEST("add_mr", WEFT_ADD, WEFT_STREAM, "atomic add message rate.")
+
+#define AS_TEST(test_name, test_op, test_mode, words)                                              \
+    {.name = (test_name), .what = (words), .op = (test_op), .mode = (test_mode)},
+#define AS_NAME(test_name, test_op, test_mode, words) (test_name),
+
+const struct perf_test perf_tests[] = {TESTS(AS_TEST){0}};
+const char *const perf_test_names[] = {TESTS(AS_NAME) NULL};
+
+static const char *const layout_words[] = {"Use short messages API (cannot used for get).",
+                                           "Use copy-out API (cannot used for atomics).",
+                                           "Use zero-copy API (cannot used for atomics)."};
+
+#define FIELD(member) .field = offsetof(struct perftest, member)
+#define TEST          .takes = PERF_TEST, .flags = OPT_SHARED
+#define OURS_TEST     .takes = PERF_TEST, .flags = OPT_SHARED | OPT_OURS
+#define OURS_RUN      .takes = PERF_RUN, .flags = OPT_OURS
+
+/* clang-format off */
+const struct opt perf_rows[] = {
+    {.letter = 't', .name = "test", .type = OPT_CHOICE, FIELD(test), .choices = perf_test_names,
+     .word = "<test>", TEST, .help = "Test to run."},
+    {.letter = 'D', .name = "layout", .type = OPT_CHOICE, FIELD(layout),
+     .choices = fabric_layout_names, .word = "<layout>", TEST, .help = "Data layout."},
+    {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
+     .word = "<device>", .takes = PERF_TEST, .help = "Device to use for testing."},
+    {.letter = 'x', .name = "transport", .type = OPT_TEXT, FIELD(transport),
+     .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", TEST, .help = "Transport to use for testing."},
+    {.letter = 'c', .name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "<cpu>",
+     .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
+    {.letter = 'n', .name = "iters", .type = OPT_AMOUNT, FIELD(iters), .max = UINT64_MAX,
+     .fallback = "1000000", .word = "<iters>", TEST,
+     .help = "Number of iterations to run. ({default})"},
+    {.letter = 's', .name = "size", .type = OPT_AMOUNT, FIELD(size), .min = 1, .max = UINT32_MAX,
+     .fallback = "8", .word = "<size>", TEST, .help = "Message size. ({default})"},
+    {.letter = 'H', .name = "am-header", .type = OPT_AMOUNT, FIELD(header), .max = UINT32_MAX,
+     .fallback = "8", .word = "<size>", TEST, .help = "AM Header size. ({default})"},
+    {.letter = 'w', .name = "warmup", .type = OPT_AMOUNT, FIELD(warmup), .max = UINT64_MAX,
+     .fallback = "10000", .word = "<iters>", TEST,
+     .help = "Number of warm-up iterations. ({default})"},
+    {.letter = 'W', .name = "window", .type = OPT_AMOUNT, FIELD(window), .min = 1,
+     .max = 1 << 20, .fallback = "128", .word = "<count>", TEST,
+     .help = "Flow control window size, for active messages. ({default})"},
+    {.letter = 'O', .name = "outstanding", .type = OPT_AMOUNT, FIELD(outstanding), .min = 1,
+     .max = 1 << 20, .fallback = "1", .word = "<count>", TEST,
+     .help = "Maximal number of uncompleted outstanding sends. ({default})"},
+    {.letter = 'N', .name = "numeric", .type = OPT_FLAG, FIELD(grouped), .takes = PERF_RUN,
+     .help = "Use numeric formatting - thousands separator."},
+    {.letter = 'f', .name = "final", .type = OPT_FLAG, FIELD(final_only), .takes = PERF_RUN,
+     .help = "Print only final numbers."},
+    {.letter = 'v', .name = "csv", .type = OPT_FLAG, FIELD(csv), .takes = PERF_RUN,
+     .help = "Print CSV-formatted output."},
+    {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
+     .fallback = "13337", .word = "<port>", .takes = PERF_RUN,
+     .help = "TCP port to use for data exchange. ({default})"},
+    {.letter = 'b', .name = "batch", .type = OPT_TEXT, FIELD(batch), .max = 4096,
+     .word = "<batchfile>", .takes = PERF_RUN, .flags = OPT_REPEATS,
+     .help = "Batch mode. Read and execute tests from a file.\n"
+             "Every line of the file is a test to run. The first word is the\n"
+             "test name, and the rest are command-line arguments for the test."},
+    {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = PERF_RUN,
+     .help = "Show this help message."},
+    {.letter = 'l', .name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = PERF_RUN,
+     .help = "Accept clients in an infinite loop"},
+
+    {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), OURS_RUN,
+     .help = "Print the version and exit"},
+    {.name = "duration", .type = OPT_NUMBER, FIELD(duration_s), .max = 1000000, .word = "SEC",
+     OURS_TEST, .help = "End after this long; -n then has no limit unless\n"
+                        "given"},
+    {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .max = 1000000, .fallback = "1",
+     .word = "SEC", OURS_RUN, .help = "A row this often (default: {default}; 0: only the last)"},
+    {.name = "bidir", .type = OPT_FLAG, FIELD(bidir), OURS_TEST,
+     .help = "Both ends send at once (not for *_lat)"},
+    {.name = "verify", .type = OPT_FLAG, FIELD(verify), OURS_TEST,
+     .help = "Check the data; times then include the checking"},
+    {.name = "local", .type = OPT_FLAG, FIELD(local), OURS_RUN,
+     .help = "Start the server too, on this machine"},
+    {.name = "list", .type = OPT_FLAG, FIELD(list), OURS_RUN,
+     .help = "Print the devices that can be used, and exit"},
+    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_RUN,
+     .help = "Server: listen on this address only"},
+    {.name = "timeout", .type = OPT_NUMBER, FIELD(timeout_s), .min = 1, .max = 86400,
+     .fallback = "10", .word = "SEC", .takes = PERF_RUN, .flags = OPT_SHARED | OPT_OURS,
+     .help = "Fail after this long without progress or sign of\n"
+             "life (default: {default})"},
+    {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
+     .word = "SEC", OURS_RUN,
+     .help = "Client: keep trying to reach the server for this\n"
+             "long (default: {default})"},
+    {0}};
+/* clang-format on */
+
+/* ---- help ---- */
+
+enum { INDENT = 3, WORDS = 12, NAME_END = 26, MORE = 21 };
+
+static int help_row(const struct opt *row, struct blob *text)
+{
+    char words[512], *rest = words;
+    opt_expand(row, row->help, NULL, words, sizeof words);
+    int status =
+        blob_add(text, "%*s-%c %-*s", INDENT, "", row->letter, WORDS, row->word ? row->word : "");
+    for (int i = 0; rest && !status; i++) {
+        char *line = strsep(&rest, "\n");
+        status = blob_add(text, "%*s%s\n", i ? MORE : 0, "", line);
+    }
+    return status;
+}
+
+static int help_tests(struct blob *text)
+{
+    int status = 0;
+    for (const struct perf_test *test = perf_tests; test->name && !status; test++)
+        status = blob_add(text, "%*s : %s\n", NAME_END, test->name, test->what);
+    return status ? status : blob_add(text, "\n");
+}
+
+static int help_layouts(struct blob *text)
+{
+    int status = 0;
+    for (int i = 0; i < LAYOUTS && !status; i++)
+        status = blob_add(text, "%*s : %s\n", NAME_END, fabric_layout_names[i], layout_words[i]);
+    return status ? status : blob_add(text, "\n");
+}
+
+int perf_help(const struct opt_set *set, struct blob *text)
+{
+    int status = blob_print(text, "Usage: ucx_perftest [ server-hostname ] [ options ]\n"
+                                  "\n"
+                                  "This test can be also launched as an MPI application\n"
+                                  " Common options:\n"
+                                  "\n"
+                                  " Test options:\n");
+    for (const struct opt *row = opt_next(set, NULL); row && !status; row = opt_next(set, row)) {
+        if (row->flags & OPT_OURS)
+            continue;
+        if (row->letter == 'l')
+            status = blob_add(text, "\n Server options:\n");
+        if (!status)
+            status = help_row(row, text);
+        if (!status && row->letter == 't')
+            status = help_tests(text);
+        else if (!status && row->letter == 'D')
+            status = help_layouts(text);
+    }
+    if (!status)
+        status = blob_add(text, "\nWeft options:\n");
+    return status ? status : opt_help(set, NULL, OPT_OURS, text);
+}
+
+/* ---- what they come to ---- */
+
+int perf_device(const char *transport, const char *device, char *text, size_t room)
+{
+    bool both = *transport && *device;
+    int n;
+    struct fabric_choice choice;
+    if (*transport && fabric_named(transport))
+        n = snprintf(text, room, "%s%s%s", transport,
+                     !both                    ? ""
+                     : strchr(transport, ':') ? "/"
+                                              : ":",
+                     device);
+    else if (!*transport && (!*device || fabric_named(device) || !fabric_choose(device, &choice)))
+        n = snprintf(text, room, "%s", device);
+    else if (fabric_named("uct"))
+        n = snprintf(text, room, "uct:%s%s%s", transport, *device ? "/" : "", device);
+    else
+        return fail(-ENODEV,
+                    "%s %s is UCX's, and the module for UCX (weft-uct.so) is not installed; "
+                    "--list says what there is",
+                    *transport ? "transport" : "device", *transport ? transport : device);
+    return n >= 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
+}
+
+int perf_params(const struct perftest *o, const char *device, struct weft_params *p)
+{
+    if (!o->test)
+        return fail(-EINVAL, "no test: say which with -t (-h lists them)");
+    const struct perf_test *test = &perf_tests[o->test - 1];
+    int usual = test->op == WEFT_GET ? WEFT_BCOPY : WEFT_SHORT;
+    weft_params_init(p);
+    p->op = test->op;
+    p->mode = o->bidir && test->mode == WEFT_STREAM ? WEFT_STREAM_BOTH : test->mode;
+    p->layout = (enum weft_layout)(o->layout ? o->layout : usual);
+    p->size = o->size;
+    p->am_header = o->header;
+    p->window = o->window;
+    p->outstanding = o->outstanding;
+    p->warmup = o->warmup;
+    p->iterations = o->iters;
+    p->duration_ms = o->duration_s * 1000;
+    p->interval_ms = o->interval_s * 1000;
+    p->timeout_ms = o->timeout_s * 1000;
+    p->device = *device ? device : NULL;
+    p->verify = o->verify;
+    if (o->bidir && test->mode != WEFT_STREAM)
+        return fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);
+    return test_check(p);
+}
