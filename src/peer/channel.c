@@ -226,9 +226,8 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
 void channel_farewell(struct channel *c, int status, const char *why)
 {
     struct blob words;
-    struct kept kept;
     /* Whatever happens here must not replace the sentence that made us leave. */
-    life_keep(&kept);
+    const struct kept kept = life_keep();
     if (!c->left && !c->ended && !c->closed && !life_words(&words, status, why) &&
         !send_frame(c, FRAME_END, words.bytes, words.length))
         shutdown(c->fd, SHUT_WR);

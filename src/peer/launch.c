@@ -10,9 +10,14 @@
 
 enum { WANTED_RANKS = 2, CLIENT_RANK = 1, PARTING_MS = 10000, HURRY_MS = 1000 };
 
+/* What WEFT_MPI may say, and the module that speaks it. */
+static const struct {
+    const char *word, *module;
+} known[] = {{"openmpi", "mpi_openmpi"}, {"mpich", "mpi_mpich"}};
+
 /* What the environment says. */
 struct launcher {
-    const char *module;   /* NULL: no MPI launched this */
+    const char *mpi;      /* NULL: no MPI launched this */
     const char *variable; /* that gives the number of ranks; NULL: none does */
     uint64_t size;
 };
@@ -38,7 +43,7 @@ static void read_size(struct launcher *launcher, const char *variable)
 /* Open MPI first, because it sets PMIx's variables too. */
 static void find_launcher(struct launcher *launcher)
 {
-    *launcher = (struct launcher){.module = value_of("WEFT_MPI")};
+    *launcher = (struct launcher){.mpi = value_of("WEFT_MPI")};
     const char *chosen = NULL;
     if (is_set("OMPI_COMM_WORLD_SIZE")) {
         chosen = "openmpi";
@@ -51,8 +56,8 @@ static void find_launcher(struct launcher *launcher)
         chosen = "openmpi";
         read_size(launcher, "SLURM_STEP_NUM_TASKS");
     }
-    if (!launcher->module)
-        launcher->module = chosen;
+    if (!launcher->mpi)
+        launcher->mpi = chosen;
 }
 
 /* In a Slurm allocation a plain client or server must stay one. A batch script has SLURM_NTASKS of
@@ -65,7 +70,7 @@ bool mpi_launched(void)
     find_launcher(&launcher);
     bool lone_step = is_set("SLURM_STEP_NUM_TASKS") && !is_set("OMPI_COMM_WORLD_SIZE") &&
                      !is_set("WEFT_MPI") && launcher.variable && launcher.size == 1;
-    return launcher.module && !lone_step;
+    return launcher.mpi && !lone_step;
 }
 
 static int wrong_count(uint64_t count)
@@ -74,39 +79,46 @@ static int wrong_count(uint64_t count)
                 (unsigned long long)count);
 }
 
+static int find_module(const char *mpi, const char **module)
+{
+    for (size_t i = 0; i < LENGTH(known); i++)
+        if (strcmp(mpi, known[i].word) == 0) {
+            *module = known[i].module;
+            return 0;
+        }
+    return fail(-EINVAL, "WEFT_MPI=%s: openmpi and mpich are known", mpi);
+}
+
 /* Everything that can be said before an MPI is loaded. A process that never began MPI can leave
  * without waiting for anyone. */
-static int check_launcher(const struct launcher *launcher)
+static int check_launcher(const struct launcher *launcher, const char **module)
 {
     struct launcher slurm = {0};
     read_size(&slurm, "SLURM_STEP_NUM_TASKS");
-    if (!launcher->module && slurm.size > 1)
+    if (!launcher->mpi && slurm.size > 1)
         return fail(-EINVAL,
                     "srun started %llu tasks without an MPI: give it --mpi=pmi2 (MPICH) "
                     "or --mpi=pmix (Open MPI)",
                     (unsigned long long)slurm.size);
-    if (!launcher->module)
+    if (!launcher->mpi)
         return fail(-EINVAL, "no MPI launcher started this process: use mpirun or srun --mpi");
-    if (strcmp(launcher->module, "openmpi") != 0 && strcmp(launcher->module, "mpich") != 0)
-        return fail(-EINVAL, "WEFT_MPI=%s: openmpi and mpich are known", launcher->module);
-    if (launcher->variable && launcher->size != WANTED_RANKS)
-        return wrong_count(launcher->size);
-    return 0;
+    int status = find_module(launcher->mpi, module);
+    if (!status && launcher->variable && launcher->size != WANTED_RANKS)
+        status = wrong_count(launcher->size);
+    return status;
 }
 
 /* ---- the module ---- */
 
 static const struct mpi_host host = {.abi = MPI_MODULE_ABI, .fail = fail};
 
-static int load(const char *which, const struct mpi_module **module)
+static int load(const char *name, const struct mpi_module **module)
 {
     /* A function's address from dlsym, as POSIX means it. */
     union {
         void *object;
         const struct mpi_module *(*function)(const struct mpi_host *);
     } entry = {NULL};
-    char name[32] = "mpi_";
-    strncat(name, which, sizeof name - strlen(name) - 1);
     /* Global: plug-ins of some Open MPIs do not name the library they need. */
     int status = module_load(name, MPI_MODULE_SYMBOL, true, &entry.object);
     if (status == -ENOENT)
@@ -203,20 +215,14 @@ static void ranks_close(void *arg)
     free(ranks);
 }
 
-int peer_mpi(struct peer **peer, const struct peer_terms *terms)
+static int open_ranks(struct peer **peer, const struct launcher *launcher,
+                      const struct mpi_module *module, const struct peer_terms *terms)
 {
-    struct launcher launcher;
-    const struct mpi_module *module = NULL;
     int rank = 0;
-    find_launcher(&launcher);
-    int status = check_launcher(&launcher);
-    if (!status)
-        status = load(launcher.module, &module);
-    struct ranks *ranks = status ? NULL : calloc(1, sizeof *ranks);
-    if (!status && !ranks)
-        status = fail(-ENOMEM, "no memory for a connection");
-    if (!status)
-        status = begin(&launcher, module, &rank);
+    struct ranks *ranks = calloc(1, sizeof *ranks);
+    if (!ranks)
+        return fail(-ENOMEM, "no memory for a connection");
+    int status = begin(launcher, module, &rank);
     if (status) {
         free(ranks);
         return status;
@@ -228,4 +234,16 @@ int peer_mpi(struct peer **peer, const struct peer_terms *terms)
     if (status)
         ranks_close(ranks);
     return status;
+}
+
+int peer_mpi(struct peer **peer, const struct peer_terms *terms)
+{
+    struct launcher launcher;
+    const struct mpi_module *module = NULL;
+    const char *name = NULL;
+    find_launcher(&launcher);
+    int status = check_launcher(&launcher, &name);
+    if (!status)
+        status = load(name, &module);
+    return status || !module ? status : open_ranks(peer, &launcher, module, terms);
 }

@@ -69,9 +69,11 @@ int life_spin(const struct peer *peer, int (*progress)(void *), void *arg)
     return status;
 }
 
-void life_keep(struct kept *kept)
+struct kept life_keep(void)
 {
-    snprintf(kept->sentence, sizeof kept->sentence, "%s", fail_reason());
+    struct kept kept;
+    snprintf(kept.sentence, sizeof kept.sentence, "%s", fail_reason());
+    return kept;
 }
 
 void life_restore(const struct kept *kept)

@@ -35,7 +35,7 @@ int life_spin(const struct peer *peer, int (*progress)(void *), void *arg);
 struct kept {
     char sentence[1024];
 };
-void life_keep(struct kept *kept);
+struct kept life_keep(void);
 void life_restore(const struct kept *kept);
 
 #endif

@@ -94,8 +94,11 @@ static int mpi_publish(void *arg, const void *bytes, size_t length)
 
 static int listen_again(void)
 {
+    /* The one before is done: MPI_Test said so, which the checker does not follow. */
+    /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
     int error =
         MPI_Irecv(mpi.in_bytes, CARRIER_MAX, MPI_BYTE, mpi.other, TAG, MPI_COMM_WORLD, &mpi.in);
+    /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
     mpi.listening = !error;
     return error ? said("MPI_Irecv", error) : 0;
 }

@@ -61,7 +61,7 @@ static void rest(struct patience *p)
 static void set_over(struct relay *r, int status)
 {
     r->over = status;
-    life_keep(&r->over_why);
+    r->over_why = life_keep();
 }
 
 static int say_over(const struct relay *r)
@@ -243,8 +243,7 @@ static void relay_end(struct peer *peer, int status, const char *why)
 {
     struct relay *r = of(peer);
     struct blob words;
-    struct kept kept;
-    life_keep(&kept);
+    const struct kept kept = life_keep();
     if (!r->left && !life_words(&words, status, why))
         publish_end(r, words.bytes, words.length);
     life_restore(&kept);
@@ -253,8 +252,7 @@ static void relay_end(struct peer *peer, int status, const char *why)
 static void relay_close(struct peer *peer)
 {
     struct relay *r = of(peer);
-    struct kept kept;
-    life_keep(&kept);
+    const struct kept kept = life_keep();
     if (!r->left)
         publish_end(r, "", 0);
     if (r->carrier.close)
