@@ -124,6 +124,7 @@ static int lane_open(struct fabric **fabric, const struct fabric_want *want,
     if (status)
         goto free_lane;
     lane_facts(&l->port, facts);
+    lane_check_atomics(&l->port, facts);
     prepare(l, facts, want);
     l->head_max = facts->max_header < LANE_RKEY_MAX ? facts->max_header : LANE_RKEY_MAX;
     facts->max_header = l->head_max;

@@ -65,6 +65,10 @@ void lane_describe(const struct lane_port *port, char *text, size_t room);
 void lane_facts(const struct lane_port *port, struct fabric_facts *facts);
 enum settle lane_settle(const struct lane_port *port);
 
+/* ---- check.c: what it says it can but gets wrong is taken out of the facts ---- */
+
+void lane_check_atomics(const struct lane_port *port, struct fabric_facts *facts);
+
 /* ---- the handle ---- */
 
 /* Memory of ours that the other end may reach. */
@@ -209,6 +213,7 @@ int lane_connect(struct fabric *fabric, const struct blob *theirs, const struct 
 int lane_write(struct fabric *fabric, const struct xfer *x);
 int lane_read(struct fabric *fabric, const struct xfer *x);
 int lane_atomic(struct fabric *fabric, const struct xfer *x);
+extern const uct_atomic_op_t lane_amo_ops[AMO_OPS];
 /* Flushes that found no room. */
 void lane_flush_again(struct lane *lane);
 void lane_slot_done(uct_completion_t *done);

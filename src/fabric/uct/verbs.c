@@ -232,7 +232,7 @@ int lane_read(struct fabric *fabric, const struct xfer *x)
 
 /* ---- atomics ---- */
 
-static const uct_atomic_op_t amo_ops[AMO_OPS] = {
+const uct_atomic_op_t lane_amo_ops[AMO_OPS] = {
     [AMO_SUM] = UCT_ATOMIC_OP_ADD,   [AMO_BOR] = UCT_ATOMIC_OP_OR,
     [AMO_BAND] = UCT_ATOMIC_OP_AND,  [AMO_BXOR] = UCT_ATOMIC_OP_XOR,
     [AMO_SWAP] = UCT_ATOMIC_OP_SWAP, [AMO_CSWAP] = UCT_ATOMIC_OP_CSWAP};
@@ -274,8 +274,9 @@ static inline ucs_status_t apply64(struct lane *l, const struct xfer *x, uct_com
         return uct_ep_atomic_cswap64(l->ep, compare, operand, to, r->rkey, result, done);
     }
     if (x->amo.fetch)
-        return uct_ep_atomic64_fetch(l->ep, amo_ops[x->amo.op], operand, result, to, r->rkey, done);
-    return uct_ep_atomic64_post(l->ep, amo_ops[x->amo.op], operand, to, r->rkey);
+        return uct_ep_atomic64_fetch(l->ep, lane_amo_ops[x->amo.op], operand, result, to, r->rkey,
+                                     done);
+    return uct_ep_atomic64_post(l->ep, lane_amo_ops[x->amo.op], operand, to, r->rkey);
 }
 
 static inline ucs_status_t apply32(struct lane *l, const struct xfer *x, uct_completion_t *done)
@@ -289,8 +290,9 @@ static inline ucs_status_t apply32(struct lane *l, const struct xfer *x, uct_com
         return uct_ep_atomic_cswap32(l->ep, compare, operand, to, r->rkey, result, done);
     }
     if (x->amo.fetch)
-        return uct_ep_atomic32_fetch(l->ep, amo_ops[x->amo.op], operand, result, to, r->rkey, done);
-    return uct_ep_atomic32_post(l->ep, amo_ops[x->amo.op], operand, to, r->rkey);
+        return uct_ep_atomic32_fetch(l->ep, lane_amo_ops[x->amo.op], operand, result, to, r->rkey,
+                                     done);
+    return uct_ep_atomic32_post(l->ep, lane_amo_ops[x->amo.op], operand, to, r->rkey);
 }
 
 static inline ucs_status_t apply(struct lane *l, const struct xfer *x, uct_completion_t *done)
