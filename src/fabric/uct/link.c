@@ -150,32 +150,52 @@ int lane_expose(struct fabric *fabric, struct region *region, struct blob *key)
     return status;
 }
 
-static void silent(uct_completion_t *done)
+/* Puts a word of our note into their notice: 0, or -EAGAIN, or why not. */
+static int tell(struct lane *l, size_t at)
 {
-    (void)done;
-}
-
-/* Puts a word of our note into their notice. It may be lost: they are gone then. */
-static ucs_status_t tell(struct lane *l, size_t at)
-{
-    static uct_completion_t done = {.func = silent};
+    struct xfer none = {.length = sizeof(uint64_t)};
+    struct lane_slot *slot = lane_slot_take(l, VERBS, &none);
     uct_iov_t iov = {.buffer = (char *)&l->note + at, .length = sizeof(uint64_t), .count = 1};
-    done.count = INT32_MAX;
-    return uct_ep_put_zcopy(l->ep, &iov, 1, l->their_notice + at, UCT_INVALID_RKEY, &done);
+    if (!slot)
+        return -EAGAIN;
+    slot->remote = NULL;
+    ucs_status_t status =
+        uct_ep_put_zcopy(l->ep, &iov, 1, l->their_notice + at, UCT_INVALID_RKEY, &slot->done);
+    if (status == UCS_INPROGRESS)
+        return 0;
+    lane_slot_give(slot);
+    return status == UCS_OK                ? 0
+           : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
+                                           : lane_refuse(l, "reaching the other end", status);
 }
 
 void lane_withdraw(struct fabric *fabric, struct region *region)
 {
     struct lane *l = (struct lane *)fabric;
     for (int i = 0; i < LANE_ENTRIES; i++) {
+        int told = 0;
         if (l->exposed[i].region != region)
             continue;
         if (l->connected && l->has_notice)
-            tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
+            told = tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
         else if (l->connected && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
             lane_mail_withdrawn(l, (uint64_t)i);
+        /* Whether they could be told or not. */
+        (void)told;
+        lane_drain(l);
         unexpose(l, &l->exposed[i]);
     }
+}
+
+/* In shared memory what is under way needs nobody else, and must not be there when the endpoint
+ * goes; elsewhere the endpoint takes it along. */
+void lane_drain(struct lane *l)
+{
+    enum { LAPS = 100000 };
+    if (l->port.place.type != UCT_DEVICE_TYPE_SHM || l->settle == SETTLE_FENCE)
+        return;
+    for (int lap = 0; lap < LAPS && l->taken; lap++)
+        uct_worker_progress(l->worker);
 }
 
 /* ---- the connection ---- */
@@ -357,15 +377,15 @@ static int hello(struct lane *l)
         return lane_mail_hello(l);
     if (!puts)
         return DONE;
-    if (!l->note.hello) {
+    if (!l->has_notice) {
         l->note.hello = l->mail.word;
+        int status = tell(l, offsetof(struct lane_notice, hello));
+        if (status)
+            return status == -EAGAIN ? LATER : status;
         l->has_notice = true;
-        ucs_status_t status = tell(l, offsetof(struct lane_notice, hello));
-        if (status != UCS_OK)
-            return lane_refuse(l, "reaching the other end's memory (is it another user's?)",
-                               status);
     }
-    return *heard == l->mail.word ? DONE : LATER;
+    /* Ours must have arrived too: nobody may poll here afterwards. */
+    return *heard == l->mail.word && !l->taken ? DONE : LATER;
 }
 
 int lane_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,

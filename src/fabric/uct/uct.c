@@ -77,6 +77,7 @@ static void prepare(struct lane *l, const struct fabric_facts *facts,
         l->slots[i].done.func = lane_slot_done;
         lane_slot_give(&l->slots[i]);
     }
+    l->taken = 0;
     lane_mail_open(l, want->nonce);
     l->mail.pulls = facts->honours & HINT(RENDEZVOUS);
 }
@@ -93,6 +94,7 @@ static void lane_close(struct fabric *fabric)
     for (int i = 0; i < LANE_ENTRIES; i++)
         if (l->exposed[i].region)
             lane_withdraw(fabric, l->exposed[i].region);
+    lane_drain(l);
     if (l->ep)
         uct_ep_destroy(l->ep);
     for (int i = 0; i < LANE_ENTRIES; i++)

@@ -105,8 +105,8 @@ struct lane_slot {
     struct lane_slot *next;
     const struct lane_remote *remote;
     uint64_t id, key, length;
-    uint32_t verb;
-    bool flush; /* to be flushed yet */
+    uint32_t verb; /* VERBS: our own */
+    bool flush;    /* to be flushed yet */
 };
 
 /* Bytes kept aside: of an arrival that is looked at, or of a message without a receive. */
@@ -170,6 +170,7 @@ struct lane {
     bool looks, needs_memh;
     bool tried, linked, connected; /* the endpoint was attempted; is there; both ends said so */
     struct lane_slot *free;
+    int taken;  /* slots */
     char *head; /* of an active message in layout ZCOPY: zeroes behind eight bytes */
     size_t head_max;
 
@@ -204,6 +205,8 @@ void lane_lose(struct lane *lane, ucs_status_t status, const char *reason);
 
 int lane_expose(struct fabric *fabric, struct region *region, struct blob *key);
 void lane_withdraw(struct fabric *fabric, struct region *region);
+/* Before the endpoint goes. */
+void lane_drain(struct lane *lane);
 int lane_address(struct fabric *fabric, struct blob *mine);
 int lane_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
                  struct remote *remote);
@@ -239,6 +242,7 @@ static inline struct lane_slot *lane_slot_take(struct lane *lane, uint32_t verb,
     if (!slot)
         return NULL;
     lane->free = slot->next;
+    lane->taken++;
     slot->done.count = 1;
     slot->done.status = UCS_OK;
     slot->id = x->id;
@@ -252,6 +256,7 @@ static inline void lane_slot_give(struct lane_slot *slot)
 {
     slot->next = slot->lane->free;
     slot->lane->free = slot;
+    slot->lane->taken--;
 }
 
 /* ---- am.c: active messages, events, poll ---- */

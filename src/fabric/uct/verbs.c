@@ -109,6 +109,11 @@ void lane_slot_done(uct_completion_t *done)
     struct lane_slot *slot = (struct lane_slot *)done;
     struct lane *l = slot->lane;
     int status = 0;
+    if (slot->verb == VERBS) {
+        if (done->status != UCS_OK)
+            lane_lose(l, done->status, ucs_status_string(done->status));
+        return lane_slot_give(slot);
+    }
     if (done->status != UCS_OK)
         status = lane_refuse(l, verb_words[slot->verb], done->status);
     else if (slot->remote && *slot->remote->alive != slot->key)
