@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Active messages as UCT has them, the queue of events, and poll. The handler of an arrival copies
+ * only if the caller looks. */
+#include "uct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENTS = 1024, EVENTS_MOST = 4096, HEADER = sizeof(uint64_t), PACKET_LEAST = 256 };
+
+/* ---- bytes kept aside ---- */
+
+struct lane_packet *lane_keep(struct lane *l, const void *data, size_t length)
+{
+    struct lane_packet *packet = l->spare;
+    if (packet)
+        l->spare = packet->next;
+    if (!packet || packet->room < length) {
+        size_t room = length > PACKET_LEAST ? length : PACKET_LEAST;
+        free(packet);
+        packet = malloc(sizeof *packet + room);
+        if (!packet) {
+            lane_lose(l, UCS_ERR_NO_MEMORY, "no memory for what arrived");
+            return NULL;
+        }
+        packet->room = room;
+    }
+    packet->next = NULL;
+    packet->length = length;
+    memcpy(packet->data, data, length);
+    return packet;
+}
+
+void lane_drop(struct lane *l, struct lane_packet *packet)
+{
+    packet->next = l->spare;
+    l->spare = packet;
+}
+
+static struct lane_packet *packet_of(const void *data)
+{
+    return (struct lane_packet *)((char *)(uintptr_t)data - offsetof(struct lane_packet, data));
+}
+
+/* ---- events ---- */
+
+/* Room for more: what was handed out goes first. Progress stops long before there are too many. */
+bool lane_events_grow(struct lane *l)
+{
+    if (l->next) {
+        memmove(l->events, l->events + l->next, (l->count - l->next) * sizeof *l->events);
+        l->count -= l->next;
+        l->next = 0;
+        return true;
+    }
+    unsigned room = l->room ? 2 * l->room : EVENTS;
+    struct completion *events = realloc(l->events, room * sizeof *events);
+    if (!events) {
+        lane_lose(l, UCS_ERR_NO_MEMORY, "no memory for events");
+        return false;
+    }
+    l->events = events;
+    l->room = room;
+    return true;
+}
+
+static void drop_given(struct lane *l)
+{
+    l->todo &= ~(unsigned)TODO_GIVEN;
+    while (l->given) {
+        struct lane_packet *packet = l->given;
+        l->given = packet->next;
+        lane_drop(l, packet);
+    }
+}
+
+/* What is looked at lasts until the next poll. */
+static void give(struct lane *l, const void *data)
+{
+    struct lane_packet *packet = packet_of(data);
+    packet->next = l->given;
+    l->given = packet;
+    l->todo |= TODO_GIVEN;
+}
+
+static int hand_out(struct lane *l, struct completion *completions, int max)
+{
+    int got = 0;
+    while (got < max && l->next < l->count) {
+        completions[got] = l->events[l->next++];
+        if (completions[got].verb == VERB_ARRIVAL && completions[got].data)
+            give(l, completions[got].data);
+        got++;
+    }
+    if (l->next == l->count)
+        l->next = l->count = 0;
+    return got;
+}
+
+/* The rare part of a poll. */
+static int poll_more(struct lane *l, struct completion *completions, int max)
+{
+    if (l->todo & TODO_GIVEN)
+        drop_given(l);
+    if (l->todo & TODO_FLUSH)
+        lane_flush_again(l);
+    if (l->todo & (TODO_OUT | TODO_IN | TODO_OWED))
+        lane_mail_work(l);
+    int got = hand_out(l, completions, max);
+    if (!got && l->todo & TODO_LOST && l->next == l->count)
+        return lane_host->fail(-ECONNRESET, "uct: the connection to the other end is lost: %s",
+                               l->reason);
+    return got;
+}
+
+int lane_poll(struct fabric *fabric, struct completion *completions, int max)
+{
+    struct lane *l = (struct lane *)fabric;
+    if (l->count - l->next < EVENTS_MOST)
+        uct_worker_progress(l->worker);
+    if (!l->todo && !l->count)
+        return 0;
+    return poll_more(l, completions, max);
+}
+
+/* ---- in ---- */
+
+ucs_status_t lane_am_arrived(void *arg, void *data, size_t length, unsigned flags)
+{
+    struct lane *l = arg;
+    struct completion *event = lane_event(l);
+    (void)flags;
+    *event = (struct completion){.verb = VERB_ARRIVAL, .length = length};
+    if (length >= HEADER)
+        memcpy(&event->id, data, HEADER);
+    if (l->looks) {
+        struct lane_packet *packet = lane_keep(l, data, length);
+        event->data = packet ? packet->data : NULL;
+    }
+    return UCS_OK;
+}
+
+/* ---- out ---- */
+
+static size_t pack(void *to, void *arg)
+{
+    const struct xfer *x = arg;
+    char *at = to;
+    if (x->header_bytes) {
+        memcpy(at, &x->header, HEADER);
+        memset(at + HEADER, 0, x->header_bytes - HEADER);
+    }
+    memcpy(at + x->header_bytes, x->local->address + x->at, x->length);
+    return x->header_bytes + x->length;
+}
+
+/* A short message always has eight bytes before its payload: without a header, the first eight of
+ * the payload. */
+static inline ucs_status_t am_short(struct lane *l, const struct xfer *x)
+{
+    const char *from = x->local->address + x->at;
+    uint64_t first;
+    if (x->header_bytes)
+        return uct_ep_am_short(l->ep, LANE_AM, x->header, from, (unsigned)x->length);
+    memcpy(&first, from, HEADER);
+    return uct_ep_am_short(l->ep, LANE_AM, first, from + HEADER, (unsigned)(x->length - HEADER));
+}
+
+static int am_zcopy(struct lane *l, const struct xfer *x)
+{
+    uct_iov_t iov = {.buffer = x->local->address + x->at,
+                     .length = x->length,
+                     .memh = lane_memh(l, x->local),
+                     .count = 1};
+    struct lane_slot *slot = lane_slot_take(l, VERB_AM, x);
+    if (!slot)
+        return -EAGAIN;
+    slot->remote = NULL;
+    memcpy(l->head, &x->header, HEADER);
+    ucs_status_t status = uct_ep_am_zcopy(l->ep, LANE_AM, l->head, (unsigned)x->header_bytes, &iov,
+                                          1, 0, &slot->done);
+    if (status == UCS_INPROGRESS)
+        return LATER;
+    lane_slot_give(slot);
+    return status == UCS_OK                ? DONE
+           : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
+                                           : lane_refuse(l, "am", status);
+}
+
+/* LAYOUTS: none takes it. */
+static inline enum layout layout_of(const struct lane *l, const struct xfer *x)
+{
+    unsigned asked = x->how & (HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY));
+    size_t total = x->header_bytes + x->length;
+    if ((!asked || asked & HINT(SHORT)) && total <= l->am_max[LAYOUT_SHORT] &&
+        (x->header_bytes == HEADER || (!x->header_bytes && x->length >= HEADER)))
+        return LAYOUT_SHORT;
+    if ((!asked || asked & HINT(BCOPY)) && total <= l->am_max[LAYOUT_BCOPY])
+        return LAYOUT_BCOPY;
+    if ((!asked || asked & HINT(ZCOPY)) && total <= l->am_max[LAYOUT_ZCOPY] &&
+        x->header_bytes <= l->head_max)
+        return LAYOUT_ZCOPY;
+    return LAYOUTS;
+}
+
+static int refuse_am(const struct lane *l, const struct xfer *x)
+{
+    if (!lane_in_buffer(x))
+        return lane_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
+                               x->length, x->at, x->local->length);
+    if (!l->connected)
+        return lane_host->fail(-ENOTCONN, "uct: not connected");
+    return lane_host->fail(-EMSGSIZE,
+                           "uct: %s/%s has no active message of %zu bytes and a header of %zu in "
+                           "this layout",
+                           l->port.place.transport, l->port.place.device, x->length,
+                           x->header_bytes);
+}
+
+int lane_am(struct fabric *fabric, const struct xfer *x)
+{
+    struct lane *l = (struct lane *)fabric;
+    enum layout layout = layout_of(l, x);
+    ucs_status_t status = UCS_OK;
+    if (!lane_in_buffer(x) || !l->connected || layout == LAYOUTS)
+        return refuse_am(l, x);
+    if (layout == LAYOUT_SHORT) {
+        status = am_short(l, x);
+    } else if (layout == LAYOUT_BCOPY) {
+        ssize_t packed = uct_ep_am_bcopy(l->ep, LANE_AM, pack, (void *)(uintptr_t)x, 0);
+        status = packed < 0 ? (ucs_status_t)packed : UCS_OK;
+    } else {
+        return am_zcopy(l, x);
+    }
+    return status == UCS_OK                ? DONE
+           : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
+                                           : lane_refuse(l, "am", status);
+}
