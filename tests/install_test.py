@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""install_test.py BUILD SOURCE: what is installed can be used by others. The build is installed into
+a scratch folder; the example is built there with what pkg-config says and nothing else, and run."""
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tap
+from tap import check, equal, skip
+
+SOURCE = pathlib.Path(sys.argv[2])
+_root = []
+
+
+def root():
+    """Where it is installed; the prefix is below."""
+    if tap.SANITIZED:
+        skip("a sanitized library needs a sanitized program")
+    if not shutil.which("pkg-config") or not shutil.which("meson"):
+        skip("pkg-config or meson is missing")
+    if not _root:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-install-"))
+        tap.at_exit(lambda: shutil.rmtree(folder, ignore_errors=True))
+        done = subprocess.run(["meson", "install", "-C", tap.build_folder(), "--no-rebuild",
+                               "--destdir", folder], capture_output=True, text=True, timeout=120)
+        equal(done.returncode, 0, done.stdout, done.stderr)
+        _root.append(folder)
+    return _root[0]
+
+
+def library_folder():
+    found = list(root().rglob("libweft.so"))
+    equal(len(found), 1, found)
+    return found[0].parent
+
+
+def words(*args):
+    """What pkg-config says, as a list."""
+    place = library_folder() / "pkgconfig"
+    said = subprocess.run(["pkg-config", *args, "weft"], capture_output=True, text=True, timeout=20,
+                          env={**os.environ, "PKG_CONFIG_PATH": str(place),
+                               "PKG_CONFIG_SYSROOT_DIR": str(root())})
+    equal(said.returncode, 0, said.stderr)
+    return shlex.split(said.stdout)
+
+
+def build(source, *flags, compiler="cc"):
+    program = pathlib.Path(tap.folder()) / "program"
+    done = subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", source, *flags, "-o", program],
+                          capture_output=True, text=True, timeout=120)
+    equal(done.returncode, 0, done.stderr)
+    return program
+
+
+def run(program):
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(library_folder())})
+    equal(done.returncode, 0, done.stdout, done.stderr)
+    return done.stdout
+
+
+def looks_right(out):
+    check("in all 100000 messages there and back: median " in out, out)
+    check("carried by soft" in out, out)
+
+
+@tap.test
+def the_example_runs_with_what_pkg_config_says():
+    looks_right(run(build(SOURCE / "examples/two_threads.c", *words("--cflags", "--libs"),
+                          "-pthread")))
+
+
+@tap.test
+def the_example_runs_when_linked_statically():
+    archive = library_folder() / "libweft.a"
+    check(archive.exists(), "no libweft.a")
+    private = [w for w in words("--libs", "--static") if w not in ("-lweft",)]
+    program = build(SOURCE / "examples/two_threads.c", *words("--cflags"), archive, *private,
+                    "-pthread")
+    needed = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=20).stdout
+    check("libweft" not in needed, needed)
+    looks_right(run(program))
+
+
+@tap.test
+def neither_library_has_another_name_than_weft():
+    for path, flags in ((library_folder() / "libweft.so", ["-D"]),
+                        (library_folder() / "libweft.a", ["-g"])):
+        names = subprocess.run(["nm", *flags, "--defined-only", path], capture_output=True,
+                               text=True, timeout=20).stdout.split("\n")
+        names = [n.split()[-1] for n in names if len(n.split()) == 3]
+        check(len(names) > 10, names)
+        equal([n for n in names if not n.lower().startswith("weft_")], [])
+
+
+@tap.test
+def the_shared_librarys_names_are_versioned():
+    names = subprocess.run(["nm", "-D", "--defined-only", library_folder() / "libweft.so"],
+                           capture_output=True, text=True, timeout=20).stdout
+    check("weft_run@@WEFT_0" in names, names)
+
+
+@tap.test
+def the_header_alone_suffices_in_c_and_in_cplusplus():
+    for compiler, suffix in (("cc", "c"), ("c++", "cc")):
+        if not shutil.which(compiler):
+            tap.note(f"no {compiler} here")
+            continue
+        text = "#include <weft.h>\nint main(void) { return weft_version()[0] == 0; }\n"
+        source = pathlib.Path(tap.folder()) / f"header.{suffix}"
+        source.write_text(text)
+        run(build(source, *words("--cflags", "--libs"), compiler=compiler))
+
+
+@tap.test
+def an_installed_tool_finds_its_modules():
+    tools = list(root().rglob("bin/ucx_perftest"))
+    equal(len(tools), 1, tools)
+    if not list(root().rglob("weft-uct.so")):
+        skip("the module for UCX was not built")
+    env = {**os.environ, "WEFT_MODULE_PATH": str(library_folder() / "weft")}
+    said = subprocess.run([tools[0], "--list"], capture_output=True, text=True, timeout=30, env=env)
+    check("uct:tcp/lo" in said.stdout, said.stdout, said.stderr)
+
+
+if __name__ == "__main__":
+    tap.main(workers=1)
