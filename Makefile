@@ -16,6 +16,9 @@ check: need-build need-check
 soak: all need-check
 	@meson test -C $(BUILD) --suite soak --verbose
 
+fuzz: need-build need-fuzz
+	@tests/fuzz.sh $(FUZZ_SECONDS)
+
 bench: all need-bench
 	@ninja -C $(BUILD) bench/floor bench/peak bench/stream
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
@@ -35,12 +38,15 @@ $(BUILD)/build.ninja:
 # What each target needs: TEST=PACKAGE, where TEST is a command, or a library as pkg-config knows it.
 BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
 CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
+FUZZ_NEEDS  = clang=clang
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 BENCH_NEEDS = python3=python3 ucx_perftest=ucx-utils
 
 need-build: ; @tests/need.sh $(BUILD_NEEDS)
 need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)
 need-lint: ; @tests/need.sh $(LINT_NEEDS)
+need-fuzz: ; @tests/need.sh $(FUZZ_NEEDS)
 need-bench: ; @tests/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo check soak bench lint install clean need-build need-check need-lint need-bench
+.PHONY: all demo check soak bench fuzz lint install clean need-build need-check need-lint need-fuzz \
+	need-bench

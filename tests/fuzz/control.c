@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fuzzes the control protocol: what a stranger may send to a port, and to an end that has greeted,
+ * over a stream and as whole messages. Nothing here waits. */
+#include "peer/channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct peer_terms terms = {.timeout_ms = 60000};
+
+static void look_at(const struct blob *blob)
+{
+    char value[64];
+    uint64_t number;
+    blob_value(blob, "why", value, sizeof value);
+    blob_number(blob, "code", &number);
+}
+
+static void stream(const uint8_t *data, size_t size, char kind)
+{
+    struct channel *channel;
+    struct blob blob;
+    int fd[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd))
+        return;
+    if (write(fd[1], data, size) < 0 || channel_open(&channel, fd[0], PEER_SERVER, &terms)) {
+        close(fd[1]);
+        return;
+    }
+    shutdown(fd[1], SHUT_WR);
+    for (int i = 0; i < 64 && channel_ready(channel, kind) == 1; i++) {
+        channel_take(channel, &blob);
+        look_at(&blob);
+    }
+    peer_alive(&channel->peer);
+    channel_close(channel);
+    close(fd[1]);
+}
+
+/* Messages: a length in two bytes, and as many bytes as there are. */
+struct feed {
+    const uint8_t *data;
+    size_t left;
+};
+
+static int publish(void *arg, const void *bytes, size_t length)
+{
+    (void)arg;
+    (void)bytes;
+    (void)length;
+    return 0;
+}
+
+static int receive(void *arg, void *bytes, size_t room, size_t *length)
+{
+    struct feed *feed = arg;
+    if (feed->left < 2)
+        return -ECONNRESET;
+    size_t wanted = (size_t)feed->data[0] | (size_t)feed->data[1] << 8;
+    feed->data += 2;
+    feed->left -= 2;
+    size_t here = wanted < feed->left ? wanted : feed->left;
+    memcpy(bytes, feed->data, here < room ? here : room);
+    feed->data += here;
+    feed->left -= here;
+    *length = here;
+    return 1;
+}
+
+static void messages(const uint8_t *data, size_t size)
+{
+    struct feed feed = {data, size};
+    struct peer_carrier carrier = {.arg = &feed, .publish = publish, .receive = receive};
+    struct peer *peer;
+    struct blob blob;
+    if (peer_relay(&peer, &carrier, PEER_CLIENT, &terms))
+        return;
+    for (int i = 0; i < 64 && !peer_hear(peer, &blob, NULL, NULL); i++)
+        look_at(&blob);
+    peer_alive(peer);
+    peer_close(peer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    stream(data, size, FRAME_GREETING);
+    stream(data, size, FRAME_DATA);
+    messages(data, size);
+    return 0;
+}
