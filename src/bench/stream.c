@@ -166,10 +166,24 @@ static inline int next(struct run *run, unsigned pending, uint64_t window)
     return window && run->number - run->acked >= window ? until(run, UINT32_MAX, window - 1) : 0;
 }
 
+/* Samples wait for their buckets in a handful: one by one, each would hold up the next clock read.
+ */
+struct handful {
+    size_t count;
+    uint64_t ticks[64];
+};
+
+static void empty(struct handful *h, uint64_t *buckets)
+{
+    for (size_t i = 0; i < h->count; i++)
+        buckets[stats_bucket(h->ticks[i])]++;
+    h->count = 0;
+}
+
 static int iterate(struct run *run, uint64_t count, bool keep)
 {
     struct tally *t = &run->tally;
-    uint64_t *buckets = run->stats->buckets;
+    struct handful samples = {0};
     uint64_t first = run->number, window = run->test->hears ? run->params->window : 0;
     unsigned pending = most_pending(run);
     int what = TURN_ON;
@@ -180,14 +194,18 @@ static int iterate(struct run *run, uint64_t count, bool keep)
         if (status)
             return status;
         uint64_t now = clock_glance(&run->clock);
-        if (keep)
-            buckets[stats_bucket(now - before)]++;
+        samples.ticks[samples.count] = now - before;
+        samples.count += keep;
         before = now;
+        if (samples.count == LENGTH(samples.ticks))
+            empty(&samples, run->stats->buckets);
         if (now >= t->next) {
+            empty(&samples, run->stats->buckets);
             what = turn(run, now, first, keep);
             before = clock_glance(&run->clock);
         }
     }
+    empty(&samples, run->stats->buckets);
     return what < 0 ? what : 0;
 }
 

@@ -14,9 +14,10 @@ static const uint64_t ps_per_ms = 1000000000;
 void tally_open(struct run *run)
 {
     const struct weft_params *p = run->params;
-    run->tally = (struct tally){.look = clock_from_ps(&run->clock, look_ps),
-                                .interval = clock_from_ps(&run->clock, p->interval_ms * ps_per_ms),
-                                .duration = clock_from_ps(&run->clock, p->duration_ms * ps_per_ms)};
+    run->tally = (struct tally){
+        .look = clock_from_ps(&run->clock, look_ps),
+        .interval = run->audience ? clock_from_ps(&run->clock, p->interval_ms * ps_per_ms) : 0,
+        .duration = clock_from_ps(&run->clock, p->duration_ms * ps_per_ms)};
 }
 
 /* The loops look up when the next of these is due. */

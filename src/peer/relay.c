@@ -253,7 +253,8 @@ static void relay_close(struct peer *peer)
 {
     struct relay *r = of(peer);
     const struct kept kept = life_keep();
-    if (!r->left)
+    /* A carrier that is not closed may be used again: the next peer is to find nothing on it. */
+    if (!r->left && r->carrier.close)
         publish_end(r, "", 0);
     if (r->carrier.close)
         r->carrier.close(r->carrier.arg);

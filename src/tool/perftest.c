@@ -27,6 +27,7 @@ struct session {
     struct report_boxed boxed;
     const char *group, *labels; /* of the test that runs */
     int print_status;
+    char print_why[256];
     bool named; /* the fabric was said */
     unsigned failures, runs;
     int status; /* of the last failure */
@@ -34,6 +35,17 @@ struct session {
 };
 
 /* ---- one test, at the client ---- */
+
+/* If nobody can read what comes of it, there is no need to go on. */
+static void printed(struct session *s, int status)
+{
+    s->print_status = status;
+    if (!status)
+        return;
+    snprintf(s->print_why, sizeof s->print_why, "%s", fail_reason());
+    if (!shell_stop)
+        shell_stop = SIGPIPE;
+}
 
 static void on_begin(void *arg, const char *fabric)
 {
@@ -44,17 +56,14 @@ static void on_begin(void *arg, const char *fabric)
         shell_say(sentence);
     }
     s->named = true;
-    s->print_status = report_boxed_begin(&s->boxed, s->group, s->labels);
+    printed(s, report_boxed_begin(&s->boxed, s->group, s->labels));
 }
 
 static void on_report(void *arg, const struct weft_result *result)
 {
     struct session *s = arg;
     if (!s->print_status)
-        s->print_status = report_boxed_row(&s->boxed, result);
-    /* Nobody reads what comes of it: no need to go on. */
-    if (s->print_status && !shell_stop)
-        shell_stop = SIGPIPE;
+        printed(s, report_boxed_row(&s->boxed, result));
 }
 
 static void say_reverse(const struct weft_result *r, uint64_t size)
@@ -114,7 +123,7 @@ static int run_test(struct session *s, const struct opt_set *set, const char *la
     if (!status && params.mode == WEFT_STREAM_BOTH)
         say_reverse(&result, params.size);
     weft_result_free(&result);
-    return s->print_status ? fail(s->print_status, "%s", fail_reason()) : status;
+    return s->print_status ? fail(s->print_status, "%s", s->print_why) : status;
 }
 
 /* ---- batches ---- */

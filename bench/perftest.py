@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Our ucx_perftest beside UCX's own: whole processes in turn on the same two CPUs, elapsed time over
+# iterations, ratios of medians with their 95 % confidence intervals (bootstrap over the repetitions),
+# and the peer against itself. It judges and asserts nothing: the status is 0 unless a program fails.
+
+import argparse
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bench
+from bench import Failed
+
+PEER = "/usr/bin/ucx_perftest"
+RESAMPLES = 2000
+NUMBERS = re.compile(r"^(?:Final:)?\s*(\d+)((?:\s+[\d.]+){7})\s*$")
+
+# Label, test, layout, size, iterations, transport and device, and whether more is better.
+POSIX, TCP = ("posix", "memory"), ("tcp", "lo")
+CASES = [
+    ("put_lat short 8 B", "put_lat", "short", 8, 500000, POSIX, False),
+    ("am_lat short 8 B", "am_lat", "short", 8, 300000, POSIX, False),
+    ("am_lat bcopy 4 KiB", "am_lat", "bcopy", 4096, 100000, POSIX, False),
+    ("get bcopy 8 B", "get", "bcopy", 8, 5000000, POSIX, False),
+    ("fadd 8 B", "fadd", "short", 8, 5000000, POSIX, False),
+    ("add_lat 8 B", "add_lat", "short", 8, 500000, POSIX, False),
+    ("tcp am_lat short 8 B", "am_lat", "short", 8, 30000, TCP, False),
+    ("put_bw bcopy 4 KiB", "put_bw", "bcopy", 4096, 2000000, POSIX, True),
+    ("am_bw bcopy 4 KiB", "am_bw", "bcopy", 4096, 300000, POSIX, True),
+    ("am_bw short 8 B", "am_bw", "short", 8, 3000000, POSIX, True),
+    ("add_mr 8 B", "add_mr", "short", 8, 5000000, POSIX, True),
+]
+
+
+def rate_of(text, argv):
+    """Iterations a second from the last row, whose rate has the most digits. A ping-pong counts one
+    iteration for there and back, whatever the tool calls a message."""
+    rows = [match for match in map(NUMBERS.match, text.splitlines()) if match]
+    if not rows:
+        raise Failed(f"{' '.join(argv)}: no result:\n{text}")
+    numbers = [float(word) for word in rows[-1].group(2).split()]
+    latency_us, rate = numbers[2], numbers[6]
+    halves = "_lat" in argv[argv.index("-t") + 1]
+    if halves and latency_us and rate * latency_us / 1e6 > 0.75:
+        rate /= 2  # it counts both ways
+    return rate
+
+
+class Perf:
+    def __init__(self, build, cpus):
+        self.tool = str(build / "tools" / "ucx_perftest")
+        self.cpus = cpus
+        self.port = 21000 + (time.time_ns() // 1000) % 20000
+        self.seen = {}
+
+    def ours(self, key, words, where):
+        target, initiator = self.cpus
+        argv = [self.tool, "--local", "-f", "-c", f"{initiator},{target}", *where, *words]
+        self.seen.setdefault(key, []).append(rate_of(bench.output_of(argv), argv))
+
+    def theirs(self, key, words, where):
+        target, initiator = self.cpus
+        self.port += 1
+        common = [PEER, "-p", str(self.port), *where]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+                 "stderr": subprocess.DEVNULL}
+        argv = ["taskset", "-c", str(initiator), *common, "-f", *words, "localhost"]
+        with subprocess.Popen(["taskset", "-c", str(target), *common], **quiet) as server:
+            try:
+                for _ in range(100):
+                    time.sleep(0.05)
+                    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
+                                          text=True, timeout=bench.DEADLINE_S, check=False)
+                    if done.returncode == 0 and any(map(NUMBERS.match, done.stdout.splitlines())):
+                        self.seen.setdefault(key, []).append(rate_of(done.stdout, argv))
+                        return
+                raise Failed(f"{' '.join(argv)}: {done.stderr.strip()[-300:]}")
+            finally:
+                server.kill()
+
+    def repetition(self, cases):
+        for label, test, layout, size, count, (transport, device), _ in cases:
+            words = ["-t", test, "-D", layout, "-s", str(size), "-n", str(count)]
+            where = ["-x", transport, "-d", device]
+            runs = [lambda w=words, at=where, k=label: self.ours(f"ours {k}", w, at),
+                    lambda w=words, at=where, k=label: self.theirs(f"theirs {k}", w, at),
+                    lambda w=words, at=where, k=label: self.theirs(f"again {k}", w, at)]
+            if transport != "tcp":
+                runs.append(lambda w=words, k=label: self.ours(f"soft {k}", w, ["-x", "soft"]))
+            random.shuffle(runs)
+            for run in runs:
+                run()
+
+
+def ratio(ours, theirs, more):
+    """Latency over latency, or rate over rate; and its interval."""
+    def of(a, b):
+        a, b = statistics.median(a), statistics.median(b)
+        return a / b if more else b / a
+
+    count = len(ours)
+    drawn = []
+    for _ in range(RESAMPLES):
+        picks = [random.randrange(count) for _ in range(count)]
+        drawn.append(of([ours[i] for i in picks], [theirs[i] for i in picks]))
+    drawn.sort()
+    return of(ours, theirs), drawn[int(0.025 * RESAMPLES)], drawn[int(0.975 * RESAMPLES)]
+
+
+def verdict(found, itself, bound, more):
+    value, low, high = found
+    if value >= bound if more else value <= bound:
+        return "holds"
+    apart = high < itself[1] if more else low > itself[2]
+    return "MISSED" if apart else "not to be told from the peer itself"
+
+
+def figure(rate, test):
+    """What the tools print: time an iteration and way, or iterations a second."""
+    if test.endswith(("_bw", "_mr")):
+        return f"{rate / 1e6:9.3f} M/s"
+    return f"{1e9 / rate / (2 if test.endswith('_lat') else 1):9.1f} ns "
+
+
+def show(perf, cases):
+    print(f"\n{'':22}{'ours':>13}{'UCX':>14}   {'ratio':>5} (95 %)         {'UCX/itself':>10}")
+    for who, title in (("ours", "The same transport"), ("soft", "soft, beside UCX's posix")):
+        print(title)
+        for label, test, *_, more in cases:
+            if f"{who} {label}" not in perf.seen:
+                continue
+            ours, theirs, again = (perf.seen[f"{k} {label}"] for k in (who, "theirs", "again"))
+            found, itself = ratio(ours, theirs, more), ratio(again, theirs, more)
+            bound = (0.95 if more else 1.05) if who == "ours" else 1.0
+            if who == "soft" and test == "am_lat":
+                bound = 0.5
+            words = f"{'at least' if more else 'at most'} {bound}"
+            print(f"  {label:20}{figure(statistics.median(ours), test):>13}"
+                  f"{figure(statistics.median(theirs), test):>14}   {found[0]:5.2f} "
+                  f"({found[1]:.2f} - {found[2]:.2f})  {itself[0]:5.2f} ({itself[1]:.2f} - "
+                  f"{itself[2]:.2f})   {words}: {verdict(found, itself, bound, more)}")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="Our ucx_perftest beside UCX's own.")
+    parser.add_argument("build", type=Path, help="the build directory")
+    parser.add_argument("--pairs", type=int, default=21, help="repetitions (%(default)s)")
+    parser.add_argument("--only", default="", help="cases whose label contains this")
+    parser.add_argument("--full", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def measure(asked):
+    cases = [case for case in CASES if asked.only in case[0]]
+    cpus = bench.cpus_choose()
+    perf = Perf(asked.build, cpus)
+    print(f"{bench.machine()}\n{asked.pairs} repetitions in random order; target on CPU {cpus[0]}, "
+          f"initiator on CPU {cpus[1]}", flush=True)
+    for _ in range(asked.pairs):
+        perf.repetition(cases)
+    show(perf, cases)
+
+
+def main():
+    try:
+        measure(arguments())
+    except Failed as reason:
+        print(f"perftest.py: {reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
