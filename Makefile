@@ -19,9 +19,11 @@ soak: all need-check
 fuzz: need-build need-fuzz
 	@tests/fuzz.sh $(FUZZ_SECONDS)
 
-bench: all need-bench
+bench: need-build need-bench all
+	@meson setup --reconfigure $(BUILD) >/dev/null
 	@ninja -C $(BUILD) bench/floor bench/peak bench/stream
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
 	@tests/lint.sh $(BUILD)
@@ -37,10 +39,12 @@ $(BUILD)/build.ninja:
 
 # What each target needs: TEST=PACKAGE, where TEST is a command, or a library as pkg-config knows it.
 BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
-CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
+CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc \
+	lib:ucx-uct=libucx-dev lib:ompi-c=libopenmpi-dev mpirun.openmpi=openmpi-bin \
+	lib:mpich=libmpich-dev mpirun.mpich=mpich
 FUZZ_NEEDS  = clang=clang
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
-BENCH_NEEDS = python3=python3 ucx_perftest=ucx-utils
+BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev
 
 need-build: ; @tests/need.sh $(BUILD_NEEDS)
 need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)

@@ -161,7 +161,7 @@ class Bench:
         self.cpus = cpus
         self.tool = str(self.tools / "cxi_write_lat")
         self.local = self.local_of("cxi_write_lat")
-        self.ucx = shutil.which("ucx_perftest")
+        self.ucx = shutil.which("/usr/bin/ucx_perftest")
         self.port = 20000 + os.getpid() % 20000
         self.seen = {}
         for program in (self.floor_argv[0], self.peak_argv[0], self.stream_argv[0], self.tool):

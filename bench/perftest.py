@@ -151,13 +151,14 @@ def arguments():
     parser.add_argument("build", type=Path, help="the build directory")
     parser.add_argument("--pairs", type=int, default=21, help="repetitions (%(default)s)")
     parser.add_argument("--only", default="", help="cases whose label contains this")
+    parser.add_argument("--cpu", metavar="TARGET,INITIATOR", help="the two CPUs")
     parser.add_argument("--full", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def measure(asked):
     cases = [case for case in CASES if asked.only in case[0]]
-    cpus = bench.cpus_choose()
+    cpus = tuple(map(int, asked.cpu.split(","))) if asked.cpu else bench.cpus_choose()
     perf = Perf(asked.build, cpus)
     print(f"{bench.machine()}\n{asked.pairs} repetitions in random order; target on CPU {cpus[0]}, "
           f"initiator on CPU {cpus[1]}", flush=True)

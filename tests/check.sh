@@ -20,7 +20,9 @@ run() {
     shift
     echo "== $title"
     # shellcheck disable=SC2086
-    { [ -f "$folder/build.ninja" ] || meson setup "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1 ||
+    # A library may have come since the folder was made.
+    if [ -f "$folder/build.ninja" ]; then again=--reconfigure; else again=; fi
+    { meson setup $again "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1 ||
         { cat "$folder.log"; broken=1; return; }; } && rm -f "$folder.log"
     meson configure "$folder" -Dwerror=true >/dev/null 2>&1
     ninja -C "$folder" >"$folder.log" 2>&1 || { tail -n 40 "$folder.log"; broken=1; rm -f "$folder.log"; return; }
