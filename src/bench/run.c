@@ -74,6 +74,9 @@ static int place_buffer(struct run *run)
     const char *name = run->plan->huge ? plan_huge[run->plan->huge - 1] : "host";
     const struct memory_ops *kind = memory_find(name);
     size_t length = buffer_length(run);
+    if (run->facts.own_memory && run->plan->huge)
+        return fail(-ENOTSUP, "fabric %s places the memory itself, and not in huge pages",
+                    run->fabric->name);
     if (run->facts.own_memory) {
         run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
         return 0;
