@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One suite for every fabric: conformance DEVICE. What fabric.h promises is checked between two
- * real processes: this one initiates, a child is the target and looks into its own memory when
- * asked. What a fabric says it cannot do is skipped by name, never passed. */
+/* One suite for every fabric: conformance [--if-there] DEVICE. What fabric.h promises is checked
+ * between two real processes: this one initiates, a child is the target and looks into its own
+ * memory when asked. What a fabric says it cannot do is skipped by name, never passed. */
 #include "conformance.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,8 +176,8 @@ static const struct topic general_topic = {general_tests, LENGTH(general_tests)}
 /* All topics are one group: a second one would begin a second list in the output. */
 static int run_topics(const char *name)
 {
-    const struct topic *const topics[] = {&general_topic, &write_topic,  &read_topic,
-                                          &send_topic,    &stream_topic, &atomic_topic};
+    const struct topic *const topics[] = {&general_topic, &write_topic,  &read_topic, &send_topic,
+                                          &stream_topic,  &atomic_topic, &am_topic};
     struct CMUnitTest tests[256];
     size_t count = 0;
     for (size_t i = 0; i < LENGTH(topics); i++)
@@ -187,13 +188,20 @@ static int run_topics(const char *name)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: conformance DEVICE\n");
+    bool if_there = argc == 3 && strcmp(argv[1], "--if-there") == 0;
+    struct fabric_facts facts;
+    if (argc != 2 + if_there) {
+        fprintf(stderr, "usage: conformance [--if-there] DEVICE\n");
         return 2;
     }
-    if (fabric_choose(argv[1], &choice)) {
+    const char *device = argv[argc - 1];
+    if (fabric_choose(device, &choice)) {
         fprintf(stderr, "conformance: %s\n", fail_reason());
         return 1;
     }
-    return run_topics(argv[1]);
+    if (if_there && fabric_try(&choice, 1, &facts) == -ENODEV) {
+        printf("1..0 # SKIP %s\n", fail_reason());
+        return 0;
+    }
+    return run_topics(device);
 }

@@ -31,6 +31,7 @@ struct end {
     unsigned verbs; /* what may come: the target sleeps if none of it needs its polling */
     /* The target's: what was polled while it listened, for who asks later. */
     struct completion kept[KEPT];
+    uint64_t kept_digest[KEPT]; /* of what arrived, which does not stay */
     unsigned kept_head, kept_tail;
 };
 
@@ -60,7 +61,7 @@ struct answer {
     int status, verb;
 };
 
-/* Questions to the target: look, fill, pattern, withdraw, post, say, take, cells, verbs. */
+/* Questions to the target: look, fill, pattern, withdraw, post, say, am, take, cells, verbs. */
 struct answer ask_all(struct pair *pair, const char *what, uint64_t at, uint64_t length,
                       uint64_t value);
 uint64_t ask(struct pair *pair, const char *what, size_t at, size_t length, int value);
@@ -79,8 +80,13 @@ struct exchange {
     unsigned how; /* of these hints each message takes some */
     uint64_t window;
     bool lazy; /* polls only when it must */
+    bool am;   /* active messages */
 };
 int exchange_run(struct end *end, const struct exchange *exchange);
+int am_exchange_run(struct end *end, const struct exchange *exchange);
+
+/* An active message; value is its hints, and the bytes of its header in the upper half. */
+struct xfer am_of(struct end *end, size_t at, size_t length, uint64_t value);
 
 /* The target runs the mirror image meanwhile. */
 void exchange_both(struct pair *pair, const struct exchange *exchange);
@@ -141,6 +147,11 @@ void perform_many(struct pair *pair, enum verb verb);
 /* The hints of a combination that are honoured for so many bytes. */
 unsigned honoured(const struct end *end, unsigned combination, size_t length);
 
+/* Calls once for each layout that a verb has, with lengths that it takes, up to its limit; a byte
+ * more is refused. */
+void in_every_layout(struct pair *pair, enum verb verb,
+                     void (*once)(struct pair *pair, size_t at, size_t length, unsigned how));
+
 /* Skips what the fabric cannot, and, if bytes are looked at, where none move. */
 void needs(struct pair *pair, enum verb verb, bool bytes);
 void needs_hint(struct pair *pair, enum hint hint, const char *name);
@@ -156,6 +167,6 @@ struct topic {
     size_t count;
 };
 
-extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic;
+extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic, am_topic;
 
 #endif

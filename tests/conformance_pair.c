@@ -40,7 +40,8 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
                                .nonce = "0123456789abcdef0123456789abcdef",
                                .service = 1,
                                .verbs = (1U << VERBS) - 1,
-                               .hints = (1U << HINTS) - 1};
+                               .hints = (1U << HINTS) - 1,
+                               .looks = true};
     *end = (struct end){.peer = peer, .verbs = (1U << VERBS) - 1, .region = {.fd = -1}};
     int status = choice.ops->open(&end->handle, &want, &end->facts);
     if (!status)
@@ -219,11 +220,14 @@ void exchange_both(struct pair *pair, const struct exchange *x)
     char why[512] = "";
     assert_int_equal(blob_print(&question,
                                 "exchange=1\nout=%" PRIu64 "\nin=%" PRIu64 "\nseed=%" PRIu64
-                                "\nlongest=%" PRIu64 "\nhow=%u\nwindow=%" PRIu64 "\n",
-                                x->in, x->out, x->seed + 1, x->longest, x->how, x->window),
+                                "\nlongest=%" PRIu64 "\nhow=%u\nwindow=%" PRIu64 "\nam=%d\n",
+                                x->in, x->out, x->seed + 1, x->longest, x->how, x->window, x->am),
                      0);
     assert_int_equal(peer_tell(pair->end.peer, &question), 0);
-    int status = exchange_run(&pair->end, x);
+    /* Until it has heard, the target would take active messages for something else. */
+    if (x->am)
+        assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
+    int status = x->am ? am_exchange_run(&pair->end, x) : exchange_run(&pair->end, x);
     if (status)
         print_message("# here: %s\n", fail_reason());
     assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
@@ -370,6 +374,32 @@ unsigned honoured(const struct end *end, unsigned combination, size_t length)
 {
     unsigned how = combination & end->facts.honours & (HINT(INLINE) | HINT(LL) | HINT(RESTRICTED));
     return length > end->facts.max_inline ? how & ~HINT(INLINE) : how;
+}
+
+void in_every_layout(struct pair *pair, enum verb verb,
+                     void (*once)(struct pair *pair, size_t at, size_t length, unsigned how))
+{
+    static const size_t lengths[] = {1, 7, 8, 64, 92, 256, 4096, 8192, 65536, 300001};
+    struct end *end = &pair->end;
+    bool any = false;
+    for (unsigned layout = 0; layout < LAYOUTS; layout++) {
+        size_t limit = end->facts.layout_max[verb][layout];
+        any |= limit > 0;
+        for (size_t i = 0; i < LENGTH(lengths); i++)
+            if (lengths[i] <= limit)
+                once(pair, 4096 + i, lengths[i], LAYOUT_HINT(layout));
+        if (!limit || limit > REGION_BYTES / 2)
+            continue;
+        once(pair, 4096, limit - 1, LAYOUT_HINT(layout));
+        once(pair, 4096, limit, LAYOUT_HINT(layout));
+        struct xfer xfer = xfer_of(end, 0, limit + 1);
+        xfer.how = LAYOUT_HINT(layout);
+        assert_int_equal(verb_of(verb)(end->handle, &xfer), -EMSGSIZE);
+    }
+    if (!any) {
+        print_message("# %s has no layouts of a %s\n", choice.ops->name, fabric_verb_name(verb));
+        skip();
+    }
 }
 
 void needs(struct pair *pair, enum verb verb, bool bytes)

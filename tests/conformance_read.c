@@ -41,6 +41,24 @@ static void reads_land_whole_with_every_combination_of_hints(void **state)
             read_and_compare(pair, 4096 + i, lengths[i], hows[how]);
 }
 
+static void read_in_layout(struct pair *pair, size_t at, size_t length, unsigned how)
+{
+    struct end *end = &pair->end;
+    struct xfer xfer = xfer_of(end, at, length);
+    xfer.how = how;
+    memset(end->region.address + at, 0x5a, length);
+    uint64_t laid = ask(pair, "pattern", at, length, (int)(length % 1000 + how));
+    assert_int_equal(perform(end, VERB_READ, &xfer), 0);
+    assert_int_equal(digest(end->region.address + at, length), laid);
+}
+
+static void reads_land_whole_in_every_layout(void **state)
+{
+    struct pair *pair = *state;
+    needs(pair, VERB_READ, true);
+    in_every_layout(pair, VERB_READ, read_in_layout);
+}
+
 static void a_read_of_no_bytes_changes_nothing(void **state)
 {
     struct pair *pair = *state;
@@ -158,6 +176,7 @@ static void reads_return_when_the_target_is_dead(void **state)
 
 static const struct CMUnitTest tests[] = {
     WITH_PAIR(reads_land_whole_with_every_combination_of_hints),
+    WITH_PAIR(reads_land_whole_in_every_layout),
     WITH_PAIR(a_read_of_no_bytes_changes_nothing),
     WITH_PAIR(the_whole_region_can_be_read_at_once),
     WITH_PAIR(a_read_sees_what_was_written_before_it),

@@ -207,6 +207,13 @@ struct target {
     int count;
 };
 
+/* What arrived is looked at at once: it does not stay. */
+static uint64_t digest_of(const struct completion *completion)
+{
+    bool arrival = completion->verb == VERB_ARRIVAL && completion->data;
+    return arrival ? digest(completion->data, completion->length) : 0;
+}
+
 /* Polls while it listens: what completes is kept for who asks. */
 static int target_progress(void *arg)
 {
@@ -219,30 +226,37 @@ static int target_progress(void *arg)
         int got = choice.ops->poll(end->handle, room, 1);
         if (got < 0)
             return got;
+        if (got)
+            end->kept_digest[end->kept_head % KEPT] = digest_of(room);
         end->kept_head += (unsigned)got;
     }
     return 0;
 }
 
-static int take_completion(struct end *end, struct completion *completion)
+static int take_completion(struct end *end, struct completion *completion, uint64_t *sum)
 {
     int status = 0;
     do {
-        if (end->kept_tail == end->kept_head)
+        if (end->kept_tail == end->kept_head) {
             status = next_completion(end, completion);
-        else
+            *sum = status ? 0 : digest_of(completion);
+        } else {
+            *sum = end->kept_digest[end->kept_tail % KEPT];
             *completion = end->kept[end->kept_tail++ % KEPT];
-    } while (!status && completion->verb == VERB_SEND && completion->id == said);
+        }
+    } while (!status && (completion->verb == VERB_SEND || completion->verb == VERB_AM) &&
+             completion->id == said);
     return status;
 }
 
 struct question {
     struct end *end;
     uint64_t at, length, value;
+    uint64_t sum; /* of what arrived */
 };
 
 /* What completes, or is asked for, is answered like a completion. */
-static int answer_one(const char *what, const struct question *q, struct completion *found)
+static int answer_one(const char *what, struct question *q, struct completion *found)
 {
     struct end *end = q->end;
     struct xfer xfer = {.local = &end->region, .at = q->at, .length = q->length, .id = q->value};
@@ -261,8 +275,13 @@ static int answer_one(const char *what, const struct question *q, struct complet
         xfer.id = said;
         int got = choice.ops->send(end->handle, &xfer);
         return got < 0 ? got : 0;
+    } else if (strcmp(what, "am") == 0) {
+        xfer = am_of(end, q->at, q->length, q->value);
+        xfer.id = said;
+        int got = post(end, VERB_AM, &xfer);
+        return got < 0 ? got : 0;
     } else if (strcmp(what, "take") == 0) {
-        return take_completion(end, found);
+        return take_completion(end, found, &q->sum);
     } else if (strcmp(what, "verbs") == 0) {
         end->verbs = (unsigned)q->value;
     } else if (strcmp(what, "look") != 0) {
@@ -282,6 +301,8 @@ static int answer_question(const char *what, struct end *end, const struct blob 
     int status = answer_one(what, &q, &found);
     status = status ? status : found.status;
     uint64_t sum = end->region.address ? digest(end->region.address + q.at, q.length) : 0;
+    if (found.verb == VERB_ARRIVAL)
+        sum = q.sum;
     status = blob_print(&answer,
                         "digest=%" PRIu64 "\nid=%" PRIu64 "\nlength=%" PRIu64
                         "\nerror=%d\nverb=%" PRIu32 "\n",
@@ -293,13 +314,19 @@ static int answer_exchange(struct end *end, const struct blob *ask)
 {
     struct exchange x = {0};
     struct blob answer;
-    uint64_t how = 0;
+    uint64_t how = 0, am = 0;
     if (blob_number(ask, "out", &x.out) || blob_number(ask, "in", &x.in) ||
         blob_number(ask, "seed", &x.seed) || blob_number(ask, "longest", &x.longest) ||
-        blob_number(ask, "how", &how) || blob_number(ask, "window", &x.window))
+        blob_number(ask, "how", &how) || blob_number(ask, "window", &x.window) ||
+        blob_number(ask, "am", &am))
         return fail(-EPROTO, "an exchange without its numbers");
     x.how = (unsigned)how;
-    int status = exchange_run(end, &x);
+    int status = am ? blob_print(&answer, "ready=1\n") : 0;
+    if (!status && am)
+        status = peer_tell(end->peer, &answer);
+    if (status)
+        return status;
+    status = am ? am_exchange_run(end, &x) : exchange_run(end, &x);
     status = blob_print(&answer, "error=%d\nwhy=%s\n", -status, status ? fail_reason() : "");
     return status ? status : peer_tell(end->peer, &answer);
 }

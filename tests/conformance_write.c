@@ -37,6 +37,26 @@ static void writes_land_whole_with_every_combination_of_hints(void **state)
             write_and_compare(pair, 4096 + i, lengths[i], how);
 }
 
+static void write_in_layout(struct pair *pair, size_t at, size_t length, unsigned how)
+{
+    struct end *end = &pair->end;
+    struct xfer xfer = xfer_of(end, at, length);
+    xfer.how = how;
+    pattern(end->region.address + at, length, length + how);
+    uint64_t sent = digest(end->region.address + at, length);
+    ask(pair, "fill", at, length, 0x5a);
+    assert_int_equal(perform(end, VERB_WRITE, &xfer), 0);
+    memset(end->region.address + at, 0, length);
+    assert_int_equal(ask(pair, "look", at, length, 0), sent);
+}
+
+static void writes_land_whole_in_every_layout(void **state)
+{
+    struct pair *pair = *state;
+    needs(pair, VERB_WRITE, true);
+    in_every_layout(pair, VERB_WRITE, write_in_layout);
+}
+
 static void a_write_of_no_bytes_changes_nothing(void **state)
 {
     struct pair *pair = *state;
@@ -194,6 +214,7 @@ static void verbs_and_poll_return_when_the_target_is_dead(void **state)
 
 static const struct CMUnitTest tests[] = {
     WITH_PAIR(writes_land_whole_with_every_combination_of_hints),
+    WITH_PAIR(writes_land_whole_in_every_layout),
     WITH_PAIR(a_write_of_no_bytes_changes_nothing),
     WITH_PAIR(the_whole_region_can_be_written_at_once),
     WITH_PAIR(the_source_may_change_once_a_write_is_complete),

@@ -34,8 +34,8 @@ int setup_place(struct run *run, const char *memory, size_t length)
         return fail(-EINVAL, "no kind of memory \"%s\"", memory);
     if (run->facts.own_memory) {
         if (kind != &memory_host)
-            return fail(-ENOTSUP, "fabric %s places its memory itself: none of kind %s",
-                        run->fabric->name, memory);
+            return fail(-ENOTSUP, "fabric %s places the memory itself, and not in huge pages",
+                        run->fabric->name);
         run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
         return 0;
     }

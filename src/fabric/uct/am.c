@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active messages as UCT has them, the queue of events, and poll. The handler of an arrival copies
  * only if the caller looks. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <stdlib.h>

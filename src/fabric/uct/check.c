@@ -2,7 +2,7 @@
 /* Are the atomics what they are called? In shared memory they are UCX's own code, and there are
  * releases whose fetching OR writes zero. Each is tried on our own memory, and what is wrong is not
  * offered. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <string.h>

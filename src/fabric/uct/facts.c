@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a port can do, from the attributes of its interface, in words and as facts. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <stdio.h>
 #include <string.h>

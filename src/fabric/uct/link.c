@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and the connection: regions and their keys, addresses as text, the endpoint, and one word
  * each way before it counts as connected. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * descriptor by which the target pulls it. Packets go in order; each costs units, of which a window
  * may be on its way: what has no receive yet is kept aside, and cannot grow beyond that. Their
  * first word says what a packet is and how many units its sender has consumed. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <stdlib.h>

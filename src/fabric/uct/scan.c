@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What there is: components have memory domains, domains have transports on devices. The text
  * "TL/DEV", "TL" or "/DEV" chooses one of them. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table, open and close, and errors in our words. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One-sided operations. In shared memory they are copies, done before the call returns; elsewhere a
  * slot of the handle waits for the completion. */
-#include "uct.h"
+#include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <inttypes.h>
