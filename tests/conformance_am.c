@@ -149,9 +149,10 @@ static void what_arrived_stays_until_the_next_poll(void **state)
         if (!limit || !takes(&end->facts, (enum layout)layout, HEADER))
             continue;
         uint64_t value = (uint64_t)HEADER << 32 | LAYOUT_HINT(layout);
+        /* Each from a place of its own: a message may still be read from there. */
         for (uint64_t i = 0; i < 2; i++) {
-            ask(pair, "pattern", PLACE, length, (int)i);
-            assert_int_equal(ask_all(pair, "am", PLACE, length, value).status, 0);
+            ask(pair, "pattern", PLACE + i * LONGEST, length, (int)i);
+            assert_int_equal(ask_all(pair, "am", PLACE + i * LONGEST, length, value).status, 0);
         }
         for (uint64_t i = 0; i < 2; i++) {
             struct xfer xfer = am_of(end, PLACE, length, value);
