@@ -5,6 +5,7 @@
 #include "tool/perftest.h"
 #include "tool/batch.h"
 #include "tool/local.h"
+#include "tool/serve.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -284,31 +285,19 @@ static int run_all(struct session *s)
 
 /* ---- the client ---- */
 
-static int greet(struct session *s)
-{
-    struct blob greeting, answer;
-    int status = blob_print(&greeting, ".tool=ucx_perftest\n");
-    if (!status)
-        status = peer_swap(s->peer, &greeting, &answer);
-    if (status == -ETIMEDOUT)
-        status = fail(status,
-                      "the server took the connection but did not answer within %" PRIu64
-                      " s: busy with another client, or no Weft server",
-                      s->options.timeout_s);
-    if (!status && strcmp(answer.bytes, accepted) != 0)
-        status = fail(-EPROTO, "the server's answer cannot be read");
-    return status;
-}
-
 static int client(struct session *s, const char *address, unsigned port)
 {
-    struct peer_terms terms = {.timeout_ms = s->options.timeout_s * 1000, .stop = &shell_stop};
-    int status = tcp_dial(&s->peer, address, port, s->options.wait_s * 1000, &terms);
+    struct visit visit = {.address = address,
+                          .port = port,
+                          .wait_ms = s->options.wait_s * 1000,
+                          .timeout_ms = s->options.timeout_s * 1000};
+    struct blob greeting;
+    int status = blob_print(&greeting, ".tool=ucx_perftest\n");
+    if (!status)
+        status = visit_server(&visit, &greeting, &s->peer);
     if (status)
         return status;
-    status = greet(s);
-    if (!status)
-        status = run_all(s);
+    status = run_all(s);
     peer_close(s->peer);
     return status;
 }
@@ -412,61 +401,35 @@ static int serve(struct session *s)
     }
 }
 
-static int welcome(struct session *s, const struct blob *greeting)
+static int agree(void *arg, struct peer *peer, const struct blob *greeting)
 {
-    struct blob answer;
     char name[64] = "";
+    (void)arg;
+    (void)peer;
     blob_value(greeting, ".tool", name, sizeof name);
-    if (strcmp(name, "ucx_perftest") != 0)
-        return fail(-EPROTO, "the client is %.40s, the server is ucx_perftest",
-                    *name ? name : "of an unknown kind");
-    int status = blob_print(&answer, "%s", accepted);
-    return status ? status : peer_tell(s->peer, &answer);
+    if (strcmp(name, "ucx_perftest") == 0)
+        return 0;
+    return fail(-EPROTO, "the client is %.40s, the server is ucx_perftest",
+                *name ? name : "of an unknown kind");
 }
 
-/* One client. -EAGAIN: it was refused, and the server still waits for one it can serve. */
-static int serve_one(struct session *s, struct listener **listener)
+static int serve_client(void *arg, struct peer *peer)
 {
-    struct peer_terms terms = {.timeout_ms = s->options.timeout_s * 1000, .stop = &shell_stop};
-    struct blob greeting;
-    int status = tcp_accept(*listener, &terms, &s->peer, &greeting);
-    if (status)
-        return status;
-    status = welcome(s, &greeting);
-    if (status) {
-        warn("refused a client: %s", fail_reason());
-        peer_end(s->peer, status, fail_reason());
-        peer_close(s->peer);
-        return status == -EINTR ? status : -EAGAIN;
-    }
-    if (!s->options.loop) {
-        tcp_close(*listener);
-        *listener = NULL;
-    }
-    status = serve(s);
-    peer_close(s->peer);
-    return status;
+    struct session *s = arg;
+    s->peer = peer;
+    return serve(s);
 }
 
 static int server(struct session *s)
 {
-    struct listener *listener;
-    int status = tcp_listen(&listener, s->options.bind, (unsigned)s->options.port);
-    if (status)
-        return status;
-    do {
-        printf("Listening on port %u for client to connect...\n", tcp_port(listener));
-        status = shell_flush("to standard output");
-        if (status)
-            break;
-        do
-            status = serve_one(s, &listener);
-        while (status == -EAGAIN);
-        if (status && s->options.loop && status != -EINTR)
-            shell_say(fail_reason());
-    } while (s->options.loop && status != -EINTR);
-    tcp_close(listener);
-    return status;
+    struct service service = {.bind = s->options.bind,
+                              .port = (unsigned)s->options.port,
+                              .loop = s->options.loop,
+                              .timeout_ms = s->options.timeout_s * 1000,
+                              .arg = s,
+                              .agree = agree,
+                              .serve = serve_client};
+    return serve_clients(&service);
 }
 
 /* ---- MPI ---- */

@@ -2,6 +2,7 @@
 /* The CXI tools, from argv to an exit status. */
 #include "tool/tool.h"
 #include "tool/local.h"
+#include "tool/serve.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -15,7 +16,13 @@ struct session {
     struct plan plan;
     struct opt_set set;
     struct fabric_choice fabric;
+    char nonce[65];
     struct local local;
+    struct { /* a server's, before a client said anything */
+        struct plan plan;
+        struct fabric_choice fabric;
+        uint8_t origin[OPT_MAX];
+    } own;
 };
 
 /* ---- help ---- */
@@ -48,7 +55,7 @@ static int print_help(const struct session *s)
 
 /* ---- agreeing on a run ---- */
 
-static int run_with(struct session *s, struct peer *peer, const char *nonce)
+static int run_with(struct session *s, struct peer *peer)
 {
     struct report_table table;
     report_table_open(&table, stdout);
@@ -58,44 +65,31 @@ static int run_with(struct session *s, struct peer *peer, const char *nonce)
                               .op = s->tool->op,
                               .method = s->tool->method,
                               .fabric = &s->fabric,
-                              .nonce = nonce,
+                              .nonce = s->nonce,
                               .peer = peer,
                               .report = &table.report};
     return bench_run(&wish);
 }
 
-static int greet(struct session *s, struct peer *peer, const char *nonce)
+static int client(struct session *s, const char *address, unsigned port)
 {
-    struct blob greeting, answer;
-    int status = blob_print(&greeting, ".tool=%s\n.fabric=%s\n.at=%s\n.nonce=%s\n", s->tool->name,
-                            s->fabric.ops->name, s->plan.device, nonce);
+    struct visit visit = {.address = address,
+                          .port = port,
+                          .wait_ms = s->plan.wait_s * 1000,
+                          .timeout_ms = s->plan.timeout_s * 1000};
+    struct blob greeting;
+    struct peer *peer;
+    int status = random_digits(s->nonce, sizeof s->nonce);
+    if (!status)
+        status = blob_print(&greeting, ".tool=%s\n.fabric=%s\n.at=%s\n.nonce=%s\n", s->tool->name,
+                            s->fabric.ops->name, s->plan.device, s->nonce);
     if (!status)
         status = opt_encode(&s->set, &greeting);
     if (!status)
-        status = peer_swap(peer, &greeting, &answer);
-    if (status == -ETIMEDOUT)
-        status = fail(status,
-                      "the server took the connection but did not answer within %" PRIu64
-                      " s: busy with another client, or no Weft server",
-                      s->plan.timeout_s);
-    if (!status && strcmp(answer.bytes, "yes=1\n") != 0)
-        status = fail(-EPROTO, "the server's answer cannot be read");
-    return status;
-}
-
-static int client(struct session *s, const char *address, unsigned port)
-{
-    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &shell_stop};
-    char nonce[33];
-    struct peer *peer;
-    int status = random_digits(nonce, sizeof nonce);
-    if (!status)
-        status = tcp_dial(&peer, address, port, s->plan.wait_s * 1000, &terms);
+        status = visit_server(&visit, &greeting, &peer);
     if (status)
         return status;
-    status = greet(s, peer, nonce);
-    if (!status)
-        status = run_with(s, peer, nonce);
+    status = run_with(s, peer);
     peer_close(peer);
     return status;
 }
@@ -127,12 +121,17 @@ static int agree_fabric(struct session *s, const struct blob *greeting)
 }
 
 /* Takes over what the client asks for, or says why not. */
-static int agree(struct session *s, const struct blob *greeting, char *nonce, size_t room)
+static int agree(void *arg, struct peer *peer, const struct blob *greeting)
 {
+    struct session *s = arg;
     char name[64];
+    /* What the last client said is forgotten. */
+    s->plan = s->own.plan;
+    s->fabric = s->own.fabric;
+    memcpy(s->set.origin, s->own.origin, sizeof s->set.origin);
     int status = blob_value(greeting, ".tool", name, sizeof name);
     if (!status)
-        status = blob_value(greeting, ".nonce", nonce, room);
+        status = blob_value(greeting, ".nonce", s->nonce, sizeof s->nonce);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
     if (strcmp(name, s->tool->name) != 0)
@@ -140,62 +139,30 @@ static int agree(struct session *s, const struct blob *greeting, char *nonce, si
     status = agree_fabric(s, greeting);
     if (!status)
         status = opt_decode(&s->set, greeting, shell_overridden);
-    return status ? status : plan_check(&s->plan, &s->set);
+    if (!status)
+        status = plan_check(&s->plan, &s->set);
+    peer->timeout_ms = s->plan.timeout_s * 1000;
+    return status;
 }
 
-/* One client. -EAGAIN: it was refused, and the server still waits for one it can serve. */
-static int serve_one(struct session *s, struct listener **listener)
+static int serve(void *arg, struct peer *peer)
 {
-    struct peer_terms terms = {.timeout_ms = s->plan.timeout_s * 1000, .stop = &shell_stop};
-    struct blob greeting, answer;
-    char nonce[65];
-    struct peer *peer;
-    int status = tcp_accept(*listener, &terms, &peer, &greeting);
-    if (status)
-        return status;
-    status = agree(s, &greeting, nonce, sizeof nonce);
-    if (status) {
-        warn("refused a client: %s", fail_reason());
-        peer_end(peer, status, fail_reason());
-        peer_close(peer);
-        return -EAGAIN;
-    }
-    if (!s->plan.loop) {
-        tcp_close(*listener);
-        *listener = NULL;
-    }
-    peer->timeout_ms = s->plan.timeout_s * 1000;
-    status = blob_print(&answer, "yes=1\n");
-    if (!status)
-        status = peer_tell(peer, &answer);
-    if (!status)
-        status = run_with(s, peer, nonce);
-    peer_close(peer);
-    return status;
+    return run_with(arg, peer);
 }
 
 static int server(struct session *s)
 {
-    struct session own = *s;
-    struct listener *listener;
-    int status = tcp_listen(&listener, s->plan.bind, (unsigned)s->plan.port);
-    if (status)
-        return status;
-    do {
-        printf("Listening on port %u for client to connect...\n", tcp_port(listener));
-        status = shell_flush("to standard output");
-        if (status)
-            break;
-        do {
-            *s = own;
-            s->set.base = &s->plan;
-            status = serve_one(s, &listener);
-        } while (status == -EAGAIN);
-        if (status && own.plan.loop && status != -EINTR)
-            shell_say(fail_reason());
-    } while (own.plan.loop && status != -EINTR);
-    tcp_close(listener);
-    return status;
+    struct service service = {.bind = s->own.plan.bind,
+                              .port = (unsigned)s->plan.port,
+                              .loop = s->plan.loop,
+                              .timeout_ms = s->plan.timeout_s * 1000,
+                              .arg = s,
+                              .agree = agree,
+                              .serve = serve};
+    s->own.plan = s->plan;
+    s->own.fabric = s->fabric;
+    memcpy(s->own.origin, s->set.origin, sizeof s->own.origin);
+    return serve_clients(&service);
 }
 
 /* What is the server's own; the rest it hears from the client. */

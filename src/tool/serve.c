@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A server takes clients until one was served, or for ever; a client asks to be one of them. */
+#include "tool/serve.h"
+#include "tool/shell.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char accepted[] = "yes=1\n";
+
+/* One client. -EAGAIN: it was refused. */
+static int serve_one(const struct service *s, struct listener **listener)
+{
+    struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
+    struct blob greeting, answer;
+    struct peer *peer;
+    int status = tcp_accept(*listener, &terms, &peer, &greeting);
+    if (status)
+        return status;
+    status = s->agree(s->arg, peer, &greeting);
+    if (status) {
+        warn("refused a client: %s", fail_reason());
+        peer_end(peer, status, fail_reason());
+        peer_close(peer);
+        return -EAGAIN;
+    }
+    if (!s->loop) {
+        tcp_close(*listener);
+        *listener = NULL;
+    }
+    status = blob_print(&answer, "%s", accepted);
+    if (!status)
+        status = peer_tell(peer, &answer);
+    if (!status)
+        status = s->serve(s->arg, peer);
+    peer_close(peer);
+    return status;
+}
+
+int serve_clients(const struct service *s)
+{
+    struct listener *listener;
+    int status = tcp_listen(&listener, s->bind, s->port);
+    if (status)
+        return status;
+    do {
+        printf("Listening on port %u for client to connect...\n", tcp_port(listener));
+        status = shell_flush("to standard output");
+        if (status)
+            break;
+        do
+            status = serve_one(s, &listener);
+        while (status == -EAGAIN);
+        if (status && s->loop && status != -EINTR)
+            shell_say(fail_reason());
+    } while (s->loop && status != -EINTR);
+    tcp_close(listener);
+    return status;
+}
+
+int visit_server(const struct visit *v, const struct blob *greeting, struct peer **peer)
+{
+    struct peer_terms terms = {.timeout_ms = v->timeout_ms, .stop = &shell_stop};
+    struct blob answer;
+    int status = tcp_dial(peer, v->address, v->port, v->wait_ms, &terms);
+    if (status)
+        return status;
+    status = peer_swap(*peer, greeting, &answer);
+    if (status == -ETIMEDOUT)
+        status = fail(status,
+                      "the server took the connection but did not answer within %g s: busy with "
+                      "another client, or no Weft server",
+                      (double)v->timeout_ms / 1000);
+    if (!status && strcmp(answer.bytes, accepted) != 0)
+        status = fail(-EPROTO, "the server's answer cannot be read");
+    if (status)
+        peer_close(*peer);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside tool: how a client reaches a server, and a server takes clients. */
+#ifndef WEFT_TOOL_SERVE_H
+#define WEFT_TOOL_SERVE_H
+
+#include "peer/peer.h"
+
+struct service {
+    const char *bind;
+    unsigned port;
+    bool loop; /* one client after another */
+    uint64_t timeout_ms;
+    void *arg;
+    /* Takes over what the client's greeting asks for, or says why not: it is then refused, and the
+     * server still waits for one it can serve. */
+    int (*agree)(void *arg, struct peer *peer, const struct blob *greeting);
+    int (*serve)(void *arg, struct peer *peer);
+};
+
+int serve_clients(const struct service *service);
+
+/* Dials, greets, and hears that the server agrees. */
+struct visit {
+    const char *address;
+    unsigned port;
+    uint64_t wait_ms, timeout_ms;
+};
+int visit_server(const struct visit *visit, const struct blob *greeting, struct peer **peer);
+
+#endif
