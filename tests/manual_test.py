@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """manual_test.py BUILD SOURCE: a tool's page and its --help name the same options.
 Every program in SOURCE/tools is a tool. In a page an option is an ".It Fl" of OPTIONS, and its
-default is a line ".Pq default: VALUE" below it."""
+default is a line ".Pq default: VALUE" below it. Where --help shows a letter alone, the long name is
+the one in the tool's rows."""
 import pathlib
 import re
 import shutil
@@ -13,6 +14,22 @@ BUILD, SOURCE = map(pathlib.Path, sys.argv[1:3])
 checks = []  # (sentence, list of complaints, or a str: why it was skipped)
 
 
+def long_names():
+    """letter -> long name, of the rows whose help shows letters alone."""
+    rows = (SOURCE / "src/tool/perftest_rows.c").read_text(encoding="utf-8")
+    return dict(re.findall(r"\.letter = '(\w)', \.name = \"([\w-]+)\"", rows))
+
+
+def letter_options(text):
+    """The rows of a help text that have no long name: "   -s <size>   Message size. (8)"."""
+    names, options = long_names(), {}
+    for letter, word, words in re.findall(r"^ +-(\w) (?:<(\S+)>)? +(.*)$", text, re.M):
+        default = re.search(r"\. \((\w+)\)$", words)
+        options[names.get(letter, "without a name: -" + letter)] = (letter, word or None,
+                                                                    default and default[1])
+    return options
+
+
 def help_options(tool):
     """name -> (letter, argument word, default), from --help."""
     program = BUILD / "tools" / tool
@@ -20,7 +37,7 @@ def help_options(tool):
         return {}
     run = subprocess.run([program, "--help"], stdout=subprocess.PIPE, text=True, timeout=20,
                          check=False)
-    options = {}
+    options = letter_options(run.stdout)
     for text in re.split(r"^ +(?=(?:-\w, )?--[a-z])", run.stdout, flags=re.M)[1:]:
         letter, name, word = re.match(r"(?:-(\w), )?--([\w-]+)(?:=(\S+))?", text).groups()
         default = re.search(r'\(default: "?([^")]*)"?\)', text)
