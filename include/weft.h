@@ -25,7 +25,8 @@ extern "C" {
 /* "0.1.0": of the library that was linked. */
 WEFT_API const char *weft_version(void);
 
-/* The sentence of this thread's last failure; "" before the first. */
+/* The sentence of this thread's last failure; "" before the first, and after a weft_run that did not
+ * fail. */
 WEFT_API const char *weft_reason(void);
 
 /* What should be known but does not end a test is said to sink; NULL (as at first): to nobody. */

@@ -114,8 +114,8 @@ int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsig
     struct listener *listener;
     struct blob greeting;
     struct peer *peer;
-    if (port > UINT16_MAX)
-        return fail(-EINVAL, "port %u: up to 65535", port);
+    if (port > UINT16_MAX || !port)
+        return fail(-EINVAL, "port %u: 1 to 65535", port);
     int status = tcp_listen(&listener, address, port);
     if (status)
         return status;
@@ -212,6 +212,8 @@ int weft_run(const struct weft_params *params, const struct weft_bootstrap *boot
     status = test_run(params, peer, &audience, &own, &usable);
     if (!bootstrap->ready)
         peer_close(peer);
+    if (!status)
+        fail(0, "%s", "");
     if (result && (!status || status == -EINTR))
         *result = own;
     else

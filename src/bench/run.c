@@ -55,8 +55,8 @@ static int can_atomic(const struct plan *plan, const struct fabric_ops *fabric,
         has = has && facts->cswap[compare] & 1U << type;
     if (has)
         return 0;
-    return fail(-ENOTSUP, "fabric %s has no %s%s %s on %s", fabric->name,
-                plan->fetching ? "fetching " : "", amo_op_names[op],
+    return fail(-ENOTSUP, "fabric %s has no %s%s%s%s on %s", fabric->name,
+                plan->fetching ? "fetching " : "", amo_op_names[op], op == AMO_CSWAP ? " " : "",
                 op == AMO_CSWAP ? amo_compare_names[compare] : "", amo_type_names[type]);
 }
 
@@ -65,7 +65,7 @@ int bench_can(const struct plan *plan, const struct op *op, const struct fabric_
 {
     for (unsigned verb = 0; verb < VERBS; verb++)
         if (op->verbs & 1U << verb && !(facts->verbs & 1U << verb))
-            return fail(-ENOTSUP, "fabric %s cannot %s", fabric->name,
+            return fail(-ENOTSUP, "%s cannot %s", *facts->form ? facts->form : fabric->name,
                         fabric_verb_name((enum verb)verb));
     if (plan->verify && facts->alone)
         return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",

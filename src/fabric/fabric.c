@@ -10,7 +10,8 @@ static const struct fabric_ops *const built_in[] = {&fabric_soft, &fabric_null};
 
 const char *fabric_verb_name(enum verb verb)
 {
-    static const char *const names[VERBS] = {"write", "read", "send", "receive", "atomic", "am"};
+    static const char *const names[VERBS] = {"write",   "read",       "send",
+                                             "receive", "do atomics", "send active messages"};
     return names[verb];
 }
 

@@ -29,7 +29,8 @@ struct session {
     const char *group, *labels; /* of the test that runs */
     int print_status;
     char print_why[256];
-    bool named; /* the fabric was said */
+    char said[128];                 /* the fabric last said to have been chosen */
+    const struct perftest *running; /* the options of the test that runs */
     unsigned failures, runs;
     int status; /* of the last failure */
     struct local local;
@@ -52,11 +53,11 @@ static void on_begin(void *arg, const char *fabric)
 {
     struct session *s = arg;
     char sentence[256];
-    if (!s->named && !*s->options.device && !*s->options.transport) {
+    if (!*s->running->device && !*s->running->transport && strcmp(s->said, fabric) != 0) {
         snprintf(sentence, sizeof sentence, "carried by %s; -x and -d choose another", fabric);
         shell_say(sentence);
+        snprintf(s->said, sizeof s->said, "%s", fabric);
     }
-    s->named = true;
     printed(s, report_boxed_begin(&s->boxed, s->group, s->labels));
 }
 
@@ -120,6 +121,7 @@ static int run_test(struct session *s, const struct opt_set *set, const char *la
             ? "overhead"
             : "latency";
     s->labels = labels;
+    s->running = o;
     status = test_run(&params, s->peer, &audience, &result, &s->usable);
     if (!status && params.mode == WEFT_STREAM_BOTH)
         say_reverse(&result, params.size);
@@ -505,6 +507,15 @@ static bool by_launcher(const struct session *s)
     return !o->address && !o->local && !server_here && mpi_launched();
 }
 
+/* A server's own word counts for little. */
+static void warn_server(const struct session *s)
+{
+    for (const struct opt *row = opt_next(&s->set, NULL); row; row = opt_next(&s->set, row))
+        if (row->flags & OPT_SHARED && row->takes == PERF_TEST &&
+            opt_origin(&s->set, row) == OPT_BY_USER)
+            warn("--%s is the client's to say: it has no effect here", row->name);
+}
+
 static int run(struct session *s)
 {
     const struct perftest *o = &s->options;
@@ -522,7 +533,10 @@ static int run(struct session *s)
         return both(s);
     if (o->address)
         return client(s, o->address, (unsigned)o->port);
-    return launched ? ranks(s) : server(s);
+    if (launched)
+        return ranks(s);
+    warn_server(s);
+    return server(s);
 }
 
 static int answer(struct session *s, int argc, char **argv)

@@ -173,14 +173,17 @@ int perf_help(const struct opt_set *set, struct blob *text)
 int perf_device(const char *transport, const char *device, char *text, size_t room)
 {
     bool both = *transport && *device;
+    const char *colon = strchr(transport, ':');
     int n;
     struct fabric_choice choice;
+    if (both && strchr(device, ':') && fabric_named(device) && !fabric_named(transport))
+        return fail(-EINVAL, "device %s is of another fabric than transport %s", device, transport);
+    /* A transport of UCX's has no colon. */
+    if (colon && !fabric_named(transport))
+        return fail(-ENODEV, "no fabric \"%.*s\": neither built in nor found as weft-%.*s.so",
+                    (int)(colon - transport), transport, (int)(colon - transport), transport);
     if (*transport && fabric_named(transport))
-        n = snprintf(text, room, "%s%s%s", transport,
-                     !both                    ? ""
-                     : strchr(transport, ':') ? "/"
-                                              : ":",
-                     device);
+        n = snprintf(text, room, "%s%s%s", transport, !both ? "" : colon ? "/" : ":", device);
     else if (!*transport && (!*device || fabric_named(device) || !fabric_choose(device, &choice)))
         n = snprintf(text, room, "%s", device);
     else if (fabric_named("uct"))

@@ -259,10 +259,12 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
 
 int soft_link_address(const struct soft *soft, struct blob *mine)
 {
-    char host[64] = "";
+    char host[64] = "", network[64];
     host_id(host, sizeof host);
-    return blob_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\nuser=%u\n",
-                      soft->nic.address, soft->nic.pid, soft->nic.vni, host, (unsigned)geteuid());
+    host_network(network, sizeof network);
+    return blob_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\nnetwork=%s\nuser=%u\n",
+                      soft->nic.address, soft->nic.pid, soft->nic.vni, host, network,
+                      (unsigned)geteuid());
 }
 
 static int dial(struct soft *soft, const struct blob *theirs)
@@ -286,6 +288,11 @@ static int dial(struct soft *soft, const struct blob *theirs)
     host_id(mine, sizeof mine);
     if (blob_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
         return fail(-EHOSTUNREACH, "the other end is on another machine: soft works within one");
+    /* A name dialled there would be an end of this network, perhaps this end itself. */
+    host_network(mine, sizeof mine);
+    if (blob_value(theirs, "network", host, sizeof host) || strcmp(mine, host) != 0)
+        return fail(-EHOSTUNREACH, "the other end is in another network namespace (a container?): "
+                                   "soft works within one");
     if (!may_connect(soft->server, geteuid(), (uid_t)user))
         return fail(-EACCES,
                     "the other end belongs to user %u, this one to user %u: only a server's own "
