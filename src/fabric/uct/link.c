@@ -150,38 +150,33 @@ int lane_expose(struct fabric *fabric, struct region *region, struct blob *key)
     return status;
 }
 
-/* Puts a word of our note into their notice: 0, or -EAGAIN, or why not. */
-static int tell(struct lane *l, size_t at)
+/* Puts a word of our note into their notice. */
+static ucs_status_t tell(struct lane *l, size_t at)
 {
     struct xfer none = {.length = sizeof(uint64_t)};
     struct lane_slot *slot = lane_slot_take(l, VERBS, &none);
     uct_iov_t iov = {.buffer = (char *)&l->note + at, .length = sizeof(uint64_t), .count = 1};
     if (!slot)
-        return -EAGAIN;
+        return UCS_ERR_NO_RESOURCE;
     slot->remote = NULL;
     ucs_status_t status =
         uct_ep_put_zcopy(l->ep, &iov, 1, l->their_notice + at, UCT_INVALID_RKEY, &slot->done);
     if (status == UCS_INPROGRESS)
-        return 0;
+        return UCS_OK;
     lane_slot_give(slot);
-    return status == UCS_OK                ? 0
-           : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
-                                           : lane_refuse(l, "reaching the other end", status);
+    return status;
 }
 
 void lane_withdraw(struct fabric *fabric, struct region *region)
 {
     struct lane *l = (struct lane *)fabric;
     for (int i = 0; i < LANE_ENTRIES; i++) {
-        int told = 0;
         if (l->exposed[i].region != region)
             continue;
         if (l->connected && l->has_notice)
-            told = tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
+            (void)tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
         else if (l->connected && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
             lane_mail_withdrawn(l, (uint64_t)i);
-        /* Whether they could be told or not. */
-        (void)told;
         lane_drain(l);
         unexpose(l, &l->exposed[i]);
     }
@@ -194,8 +189,10 @@ void lane_drain(struct lane *l)
     enum { LAPS = 100000 };
     if (l->port.place.type != UCT_DEVICE_TYPE_SHM || l->settle == SETTLE_FENCE)
         return;
+    l->draining = true;
     for (int lap = 0; lap < LAPS && l->taken; lap++)
         uct_worker_progress(l->worker);
+    l->draining = false;
 }
 
 /* ---- the connection ---- */
@@ -379,9 +376,9 @@ static int hello(struct lane *l)
         return DONE;
     if (!l->has_notice) {
         l->note.hello = l->mail.word;
-        int status = tell(l, offsetof(struct lane_notice, hello));
-        if (status)
-            return status == -EAGAIN ? LATER : status;
+        ucs_status_t status = tell(l, offsetof(struct lane_notice, hello));
+        if (status != UCS_OK)
+            return status == UCS_ERR_NO_RESOURCE ? LATER : lane_refuse(l, "a first word", status);
         l->has_notice = true;
     }
     /* Ours must have arrived too: nobody may poll here afterwards. */
