@@ -3,7 +3,9 @@
  * each way before it counts as connected. */
 #include "fabric/uct/uct.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +41,7 @@ static int get_bytes(const struct blob *blob, const char *key, void *bytes, size
     for (size_t i = 0; i < length; i++) {
         int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
         if (high < 0 || low < 0)
-            return lane_host->fail(-EPROTO, "uct: the other end's %s is no number: %s", key, text);
+            return lane_host->fail(-EPROTO, "uct: the other end's %s is no number", key);
         ((unsigned char *)bytes)[i] = (unsigned char)(high << 4 | low);
     }
     return 0;
@@ -150,38 +152,33 @@ int lane_expose(struct fabric *fabric, struct region *region, struct blob *key)
     return status;
 }
 
-/* Puts a word of our note into their notice: 0, or -EAGAIN, or why not. */
-static int tell(struct lane *l, size_t at)
+/* Puts a word of our note into their notice. */
+static ucs_status_t tell(struct lane *l, size_t at)
 {
     struct xfer none = {.length = sizeof(uint64_t)};
     struct lane_slot *slot = lane_slot_take(l, VERBS, &none);
     uct_iov_t iov = {.buffer = (char *)&l->note + at, .length = sizeof(uint64_t), .count = 1};
     if (!slot)
-        return -EAGAIN;
+        return UCS_ERR_NO_RESOURCE;
     slot->remote = NULL;
     ucs_status_t status =
         uct_ep_put_zcopy(l->ep, &iov, 1, l->their_notice + at, UCT_INVALID_RKEY, &slot->done);
     if (status == UCS_INPROGRESS)
-        return 0;
+        return UCS_OK;
     lane_slot_give(slot);
-    return status == UCS_OK                ? 0
-           : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
-                                           : lane_refuse(l, "reaching the other end", status);
+    return status;
 }
 
 void lane_withdraw(struct fabric *fabric, struct region *region)
 {
     struct lane *l = (struct lane *)fabric;
     for (int i = 0; i < LANE_ENTRIES; i++) {
-        int told = 0;
         if (l->exposed[i].region != region)
             continue;
         if (l->connected && l->has_notice)
-            told = tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
+            (void)tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
         else if (l->connected && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
             lane_mail_withdrawn(l, (uint64_t)i);
-        /* Whether they could be told or not. */
-        (void)told;
         lane_drain(l);
         unexpose(l, &l->exposed[i]);
     }
@@ -194,8 +191,10 @@ void lane_drain(struct lane *l)
     enum { LAPS = 100000 };
     if (l->port.place.type != UCT_DEVICE_TYPE_SHM || l->settle == SETTLE_FENCE)
         return;
+    l->draining = true;
     for (int lap = 0; lap < LAPS && l->taken; lap++)
         uct_worker_progress(l->worker);
+    l->draining = false;
 }
 
 /* ---- the connection ---- */
@@ -293,10 +292,26 @@ static int same_transport(const struct lane *l, const struct blob *theirs)
     int status = lane_host->blob_value(theirs, "transport", transport, sizeof transport);
     if (status)
         return lane_host->fail(-EPROTO, "uct: what the other end gave is no address");
+    for (char *at = transport; *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '_')
+            *at = '?';
     if (strcmp(transport, l->port.place.transport) != 0)
         return lane_host->fail(-EPROTO, "uct: the other end uses %s, this one %s", transport,
                                l->port.place.transport);
     return 0;
+}
+
+/* Reads a word where there may be none: the kernel looks, and says so. */
+static bool word_at(const volatile uint64_t *address, uint64_t *word)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    bool read_it = write(ends[1], (const void *)(uintptr_t)address, sizeof *word) == sizeof *word &&
+                   read(ends[0], word, sizeof *word) == sizeof *word;
+    close(ends[0]);
+    close(ends[1]);
+    return read_it;
 }
 
 /* What the key opens, and where it says that it is no longer good. */
@@ -321,6 +336,10 @@ static int unlock(struct lane *l, struct lane_remote *r, const struct blob *key,
     if (opens != UCS_OK)
         return lane_refuse(l, "the other end's memory", opens);
     r->alive = (const volatile uint64_t *)(void *)((char *)mapped + mark_at(r->length));
+    /* Both its ends are there, or what the other end said of it is not true. */
+    uint64_t first, mark = 0;
+    if (!word_at(mapped, &first) || !word_at(r->alive, &mark) || mark != r->key)
+        return lane_host->fail(-EPROTO, "uct: the other end's memory is not what its key says");
     return 0;
 }
 
@@ -379,9 +398,9 @@ static int hello(struct lane *l)
         return DONE;
     if (!l->has_notice) {
         l->note.hello = l->mail.word;
-        int status = tell(l, offsetof(struct lane_notice, hello));
-        if (status)
-            return status == -EAGAIN ? LATER : status;
+        ucs_status_t status = tell(l, offsetof(struct lane_notice, hello));
+        if (status != UCS_OK)
+            return status == UCS_ERR_NO_RESOURCE ? LATER : lane_refuse(l, "a first word", status);
         l->has_notice = true;
     }
     /* Ours must have arrived too: nobody may poll here afterwards. */

@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of any size on active messages. A message is a packet, or a first one and more, or a
- * descriptor by which the target pulls it. Packets go in order; each costs units, of which a window
- * may be on its way: what has no receive yet is kept aside, and cannot grow beyond that. Their
- * first word says what a packet is and how many units its sender has consumed. */
+/* Messages of any size on active messages, the sender's side. A message is a packet, or a first one
+ * and more, or a descriptor by which the target pulls it. Packets go in order; each costs units, of
+ * which a window may be on its way: what has no receive yet is kept aside, and cannot grow beyond
+ * that. Their first word says what a packet is and how many units its sender has consumed. */
 #include "fabric/uct/uct.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { HELLO, WHOLE, FIRST, MORE, PULL, PULLED, ACK, WITHDRAWN };
 enum {
-    KIND_BITS = 8,
-    HEAD = sizeof(uint64_t),
-    UNIT = 4096,
-    WINDOW = 256,
-    TELL_EVERY = WINDOW / 4,
     FRAGMENT_MOST = 64 << 10,
-    PIECES = 8,          /* a poll sends so many, */
-    PULL_MOST = 64 << 20 /* and pulls so much */
+    PIECES = 8 /* a poll sends so many */
 };
-
-/* What a descriptor says: which of the sender's regions, and where in it. */
-struct news {
-    uint64_t entry, at, length;
-};
-
-static inline uint64_t units(size_t length)
-{
-    return 1 + length / UNIT;
-}
 
 static inline bool room_for(const struct lane_mail *m, size_t length)
 {
-    return m->sent - m->acked + units(length) <= WINDOW;
+    return m->sent - m->acked + lane_units(length) <= WINDOW;
 }
 
 static inline uint64_t head_of(const struct lane_mail *m, enum kind kind)
@@ -87,8 +70,8 @@ static ucs_status_t put_bcopy(struct lane *l, struct parcel *parcel)
     return packed < 0 ? (ucs_status_t)packed : UCS_OK;
 }
 
-/* One packet that needs no waiting for: 0, or -EAGAIN, or lost. */
-static inline int put(struct lane *l, enum kind kind, const void *data, size_t length)
+/* One packet that needs no waiting for. */
+static inline ucs_status_t try_put(struct lane *l, enum kind kind, const void *data, size_t length)
 {
     struct lane_mail *m = &l->mail;
     uint64_t head = head_of(m, kind);
@@ -99,11 +82,18 @@ static inline int put(struct lane *l, enum kind kind, const void *data, size_t l
         struct parcel parcel = {.head = {head}, .head_bytes = HEAD, .data = data, .length = length};
         status = put_bcopy(l, &parcel);
     }
-    if (status == UCS_OK) {
+    if (status == UCS_OK)
         m->told = m->consumed;
-        return 0;
-    }
-    return status == UCS_ERR_NO_RESOURCE ? -EAGAIN : lane_refuse(l, "send", status);
+    return status;
+}
+
+/* 0, or -EAGAIN, or why not. */
+static inline int put(struct lane *l, enum kind kind, const void *data, size_t length)
+{
+    ucs_status_t status = try_put(l, kind, data, length);
+    return status == UCS_OK                ? 0
+           : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
+                                           : lane_refuse(l, "send", status);
 }
 
 int lane_mail_hello(struct lane *l)
@@ -116,10 +106,11 @@ int lane_mail_hello(struct lane *l)
     return m->said && m->heard ? DONE : LATER;
 }
 
-/* If there is no room for it, it is not told: whoever leaves does not wait. */
+/* If there is no room for it, or nobody, it is not told: whoever leaves does not wait, and has said
+ * why he does. */
 void lane_mail_withdrawn(struct lane *l, uint64_t entry)
 {
-    put(l, WITHDRAWN, &entry, sizeof entry);
+    (void)try_put(l, WITHDRAWN, &entry, sizeof entry);
 }
 
 /* ---- messages out ---- */
@@ -170,7 +161,7 @@ static int send_fragments(struct lane *l, struct lane_outgoing *o, int *pieces)
         if (status != UCS_OK)
             return lane_refuse(l, "send", status);
         m->told = m->consumed;
-        m->sent += units(piece);
+        m->sent += lane_units(piece);
         o->moved += piece;
     }
     return DONE;
@@ -179,13 +170,13 @@ static int send_fragments(struct lane *l, struct lane_outgoing *o, int *pieces)
 static int send_pull(struct lane *l, const struct lane_outgoing *o)
 {
     struct lane_mail *m = &l->mail;
-    struct news news = {.entry = o->entry, .at = o->at, .length = o->length};
+    struct lane_news news = {.entry = o->entry, .at = o->at, .length = o->length};
     if (!room_for(m, 0))
         return LATER;
     int status = put(l, PULL, &news, sizeof news);
     if (status)
         return status == -EAGAIN ? LATER : status;
-    m->sent += units(0);
+    m->sent += lane_units(0);
     m->asked++;
     return DONE;
 }
@@ -198,7 +189,7 @@ static int send_whole(struct lane *l, const char *from, size_t length)
     int status = put(l, WHOLE, from, length);
     if (status)
         return status;
-    m->sent += units(length);
+    m->sent += lane_units(length);
     return DONE;
 }
 
@@ -282,168 +273,19 @@ int lane_send(struct fabric *fabric, const struct xfer *x)
     return enqueue(l, x, rendezvous || (m->pulls && x->length > m->whole_most));
 }
 
-/* ---- messages in ---- */
+/* ---- what the other end tells, and is told ---- */
 
-int lane_recv(struct fabric *fabric, const struct xfer *x)
-{
-    struct lane *l = (struct lane *)fabric;
-    struct lane_mail *m = &l->mail;
-    if (!lane_in_buffer(x))
-        return lane_host->fail(-ERANGE, "uct: a receive of %zu bytes at %zu of a buffer of %zu",
-                               x->length, x->at, x->local->length);
-    if (m->posted - m->filled == LANE_RECEIVES)
-        return -EAGAIN;
-    uint64_t slot = m->posted++ % LANE_RECEIVES;
-    m->receives[slot].to = x->local->address + x->at;
-    m->receives[slot].length = x->length;
-    m->receives[slot].id = x->id;
-    return LATER;
-}
-
-static inline void filled(struct lane *l, uint64_t length)
-{
-    struct lane_mail *m = &l->mail;
-    uint64_t slot = m->filled++ % LANE_RECEIVES;
-    int status = 0;
-    if (length > m->receives[slot].length)
-        status = lane_host->fail(-EMSGSIZE, "uct: a message of %llu bytes into a buffer of %zu",
-                                 (unsigned long long)length, m->receives[slot].length);
-    *lane_event(l) = (struct completion){
-        .id = m->receives[slot].id, .verb = VERB_RECV, .status = status, .length = length};
-}
-
-static inline void consumed(struct lane *l, size_t length)
-{
-    struct lane_mail *m = &l->mail;
-    m->consumed += units(length);
-    if (m->consumed - m->told >= TELL_EVERY)
-        l->todo |= TODO_OWED;
-}
-
-/* Into the buffer of the receive, as far as it goes. */
-static inline void fill(struct lane_mail *m, size_t at, const char *data, size_t length)
-{
-    uint64_t slot = m->filled % LANE_RECEIVES;
-    size_t room = m->receives[slot].length > at ? m->receives[slot].length - at : 0;
-    if (length == sizeof(uint64_t) && room >= length)
-        memcpy(m->receives[slot].to + at, data, sizeof(uint64_t));
-    else
-        memcpy(m->receives[slot].to + at, data, length < room ? length : room);
-}
-
-static void protocol_error(struct lane *l)
+void lane_mail_bad(struct lane *l)
 {
     lane_lose(l, UCS_ERR_IO_ERROR, "it sent what makes no sense");
 }
 
-static void take_fragment(struct lane *l, enum kind kind, const char *data, size_t length)
-{
-    struct lane_mail *m = &l->mail;
-    uint64_t total;
-    if (kind == FIRST) {
-        if (m->coming || length < sizeof total)
-            return protocol_error(l);
-        memcpy(&total, data, sizeof total);
-        m->total = total;
-        m->got = 0;
-        m->coming = true;
-        data += sizeof total;
-        length -= sizeof total;
-    }
-    if (!m->coming || length > m->total - m->got)
-        return protocol_error(l);
-    fill(m, m->got, data, length);
-    m->got += length;
-    consumed(l, length);
-    m->coming = m->got < m->total;
-    if (!m->coming)
-        filled(l, m->total);
-}
-
-static void unpack(void *arg, const void *data, size_t length)
-{
-    memcpy(arg, data, length);
-}
-
-/* The target's side of a rendezvous: a stretch a poll. DONE when all is here. */
-static int pull(struct lane *l, const char *data, size_t length)
-{
-    struct lane_mail *m = &l->mail;
-    uint64_t slot = m->filled % LANE_RECEIVES;
-    struct news news = {.entry = LANE_ENTRIES};
-    if (length == sizeof news)
-        memcpy(&news, data, sizeof news);
-    const struct lane_remote *r = news.entry < LANE_ENTRIES ? l->by_entry[news.entry] : NULL;
-    if (!r || news.length > r->length || news.at > r->length - news.length) {
-        protocol_error(l);
-        return LATER;
-    }
-    size_t room = m->receives[slot].length, fits = news.length < room ? news.length : room;
-    size_t left = fits - m->got, piece = left < PULL_MOST ? left : PULL_MOST;
-    if (piece && uct_ep_get_bcopy(l->ep, unpack, m->receives[slot].to + m->got, piece,
-                                  r->base + news.at + m->got, r->rkey, NULL) != UCS_OK) {
-        protocol_error(l);
-        return LATER;
-    }
-    m->got += piece;
-    if (m->got < fits)
-        return LATER;
-    m->got = 0;
-    m->pulls_done++;
-    l->todo |= TODO_OWED;
-    consumed(l, 0);
-    filled(l, news.length);
-    return DONE;
-}
-
-/* What can be taken now, in order. */
-static void take_kept(struct lane *l)
-{
-    struct lane_mail *m = &l->mail;
-    while (m->first && (m->coming || m->filled != m->posted)) {
-        struct lane_packet *packet = m->first;
-        uint64_t head;
-        memcpy(&head, packet->data, HEAD);
-        enum kind kind = (enum kind)(head & ((1U << KIND_BITS) - 1));
-        const char *data = packet->data + HEAD;
-        size_t length = packet->length - HEAD;
-        if (kind == PULL) {
-            if (pull(l, data, length) != DONE)
-                return;
-        } else if (kind == WHOLE) {
-            fill(m, 0, data, length);
-            consumed(l, length);
-            filled(l, length);
-        } else {
-            take_fragment(l, kind, data, length);
-        }
-        m->first = packet->next;
-        if (!m->first)
-            m->last = &m->first;
-        lane_drop(l, packet);
-    }
-    if (!m->first)
-        l->todo &= ~(unsigned)TODO_IN;
-}
-
-static void keep(struct lane *l, const void *data, size_t length)
-{
-    struct lane_packet *packet = lane_keep(l, data, length);
-    if (!packet)
-        return;
-    *l->mail.last = packet;
-    l->mail.last = &packet->next;
-    l->todo |= TODO_IN;
-}
-
-/* ---- what the other end tells ---- */
-
 /* Descriptors are pulled in order: the oldest that wait are the ones. */
-static void note_pulled(struct lane *l, uint64_t count)
+void lane_mail_pulled(struct lane *l, uint64_t count)
 {
     struct lane_mail *m = &l->mail;
     if (count > m->asked)
-        return protocol_error(l);
+        return lane_mail_bad(l);
     for (uint64_t i = m->out_tail; i != m->out_next && m->pulled < count; i++) {
         struct lane_outgoing *o = &m->out[i % LANE_SENDS];
         if (!o->pull || o->complete)
@@ -451,61 +293,6 @@ static void note_pulled(struct lane *l, uint64_t count)
         out_complete(o, 0);
         m->pulled++;
     }
-}
-
-static void heed(struct lane *l, enum kind kind, const char *data, size_t length)
-{
-    struct lane_mail *m = &l->mail;
-    uint64_t word = 0;
-    if (length != sizeof word)
-        return protocol_error(l);
-    memcpy(&word, data, sizeof word);
-    switch (kind) {
-    case HELLO:
-        m->heard |= word == m->word;
-        break;
-    case PULLED:
-        note_pulled(l, word);
-        break;
-    case WITHDRAWN:
-        if (word < LANE_ENTRIES)
-            l->notice.alive[word] = 0;
-        break;
-    case ACK:
-        break;
-    default:
-        protocol_error(l);
-    }
-}
-
-ucs_status_t lane_mail_arrived(void *arg, void *data, size_t length, unsigned flags)
-{
-    struct lane *l = arg;
-    struct lane_mail *m = &l->mail;
-    const char *body = (const char *)data + HEAD;
-    uint64_t head;
-    (void)flags;
-    if (length < HEAD) {
-        protocol_error(l);
-        return UCS_OK;
-    }
-    memcpy(&head, data, HEAD);
-    uint64_t acked = head >> KIND_BITS;
-    enum kind kind = (enum kind)(head & ((1U << KIND_BITS) - 1));
-    if (acked > m->acked && acked <= m->sent)
-        m->acked = acked;
-    if (kind < WHOLE || kind > PULL) {
-        heed(l, kind, body, length - HEAD);
-    } else if (m->first || kind == PULL || (!m->coming && m->filled == m->posted)) {
-        keep(l, data, length);
-    } else if (kind == WHOLE) {
-        fill(m, 0, body, length - HEAD);
-        consumed(l, length - HEAD);
-        filled(l, length - HEAD);
-    } else {
-        take_fragment(l, kind, body, length - HEAD);
-    }
-    return UCS_OK;
 }
 
 static void tell_owed(struct lane *l)
@@ -516,7 +303,7 @@ static void tell_owed(struct lane *l)
         if (put(l, PULLED, &count, sizeof count))
             return;
         m->pulls_told = count;
-    } else if (m->consumed - m->told >= TELL_EVERY) {
+    } else if (m->consumed - m->told >= LANE_TELL_EVERY) {
         uint64_t nothing = 0;
         if (put(l, ACK, &nothing, sizeof nothing))
             return;
@@ -527,7 +314,7 @@ static void tell_owed(struct lane *l)
 void lane_mail_work(struct lane *l)
 {
     if (l->todo & TODO_IN)
-        take_kept(l);
+        lane_inbox_work(l);
     if (l->todo & TODO_OWED)
         tell_owed(l);
     if (l->todo & TODO_OUT)

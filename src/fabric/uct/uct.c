@@ -14,6 +14,8 @@ const struct fabric_host *lane_host;
 int lane_errno(ucs_status_t status)
 {
     switch (status) {
+    case UCS_OK:
+        return 0;
     case UCS_ERR_NO_RESOURCE:
         return -EAGAIN;
     case UCS_ERR_NO_MEMORY:

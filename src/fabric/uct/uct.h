@@ -167,7 +167,7 @@ struct lane {
     struct completion *events;
     size_t put_max[LAYOUTS], get_max[LAYOUTS], am_max[LAYOUTS];
     enum settle settle;
-    bool looks, needs_memh;
+    bool looks, needs_memh, draining;
     bool tried, linked, connected; /* the endpoint was attempted; is there; both ends said so */
     struct lane_slot *free;
     int taken;  /* slots */
@@ -279,10 +279,33 @@ static inline struct completion *lane_event(struct lane *lane)
     return &lane->events[lane->count++];
 }
 
-/* ---- mail.c: messages of any size ---- */
+/* ---- mail.c: messages of any size, out; inbox.c: in ---- */
+
+/* What a packet is: the low bits of its first word. Above them stand the units of flow control that
+ * its sender has consumed. */
+enum kind { HELLO, WHOLE, FIRST, MORE, PULL, PULLED, ACK, WITHDRAWN };
+enum { KIND_BITS = 8, HEAD = sizeof(uint64_t), UNIT = 4096, WINDOW = 256 };
+
+/* What a descriptor says: which of the sender's regions, and where in it. */
+struct lane_news {
+    uint64_t entry, at, length;
+};
+
+/* What a packet costs. */
+static inline uint64_t lane_units(size_t length)
+{
+    return 1 + length / UNIT;
+}
 
 void lane_mail_open(struct lane *lane, const char *nonce);
 void lane_mail_close(struct lane *lane);
+/* The other end has pulled so many of ours. */
+void lane_mail_pulled(struct lane *lane, uint64_t count);
+/* It said what makes no sense. */
+void lane_mail_bad(struct lane *lane);
+/* What was kept aside and can be taken now. */
+void lane_inbox_work(struct lane *lane);
+enum { LANE_TELL_EVERY = WINDOW / 4 };
 int lane_send(struct fabric *fabric, const struct xfer *x);
 int lane_recv(struct fabric *fabric, const struct xfer *x);
 ucs_status_t lane_mail_arrived(void *arg, void *data, size_t length, unsigned flags);

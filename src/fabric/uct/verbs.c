@@ -114,7 +114,9 @@ void lane_slot_done(uct_completion_t *done)
             lane_lose(l, done->status, ucs_status_string(done->status));
         return lane_slot_give(slot);
     }
-    if (done->status != UCS_OK)
+    if (l->draining)
+        status = lane_errno(done->status); /* whoever leaves has said why */
+    else if (done->status != UCS_OK)
         status = lane_refuse(l, verb_words[slot->verb], done->status);
     else if (slot->remote && *slot->remote->alive != slot->key)
         status =

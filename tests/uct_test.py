@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tools on UCX's transports: how a device is named, what is refused and in which words, what a
+transport lacks, and what is left when one end is killed."""
+import sys
+
+sys.dont_write_bytecode = True
+import tap
+from tap import (Client, Server, check, ended, equal, header_value, one_sentence, rows_of, run,
+                 sentences, test)
+
+QUICK = ("--local", "-n", "200", "--latency-gap", "0")
+
+
+def tool(word):
+    return tap.tool_path(f"cxi_{word}_lat")
+
+
+def good(word, device, *args):
+    """A local run that succeeds, or a skip where the transport is not there."""
+    process = run(tool(word), "-d", device, *QUICK, *args)
+    if process.code == 1 and "there is no" in process.err:
+        tap.skip(process.err.strip())
+    return ended(process, 0)
+
+
+def refused(word, device, code, *args):
+    process = ended(run(tool(word), "-d", device, *QUICK, *args), code)
+    return one_sentence(process, f"cxi_{word}_lat").partition(": ")[2]
+
+
+# ---- names ----
+
+@test
+def a_transport_alone_takes_the_device_of_the_control_connection():
+    process = good("write", "uct:tcp")
+    check(header_value(process, "Fabric").startswith("uct tcp/lo (UCX "), process)
+
+
+@test
+def a_device_alone_takes_a_transport_that_has_it():
+    process = good("write", "uct:/memory")
+    check("/memory (UCX " in header_value(process, "Fabric"), process)
+
+
+@test
+def what_is_not_there_is_refused_by_its_name_and_what_there_is_listed():
+    for word in ("nosuch", "nosuch/memory", "posix/nosuch", "/nosuch", "/", "x" * 60, "a/b/c"):
+        sentence = refused("write", f"uct:{word}", 1)
+        check(f'"{word}"' in sentence and "self/memory0" in sentence, sentence)
+
+
+@test
+def no_name_at_all_lists_what_there_is():
+    for device in ("uct", "uct:"):
+        check("self/memory0" in refused("write", device, 1), device)
+
+
+# ---- what there is, checked byte by byte ----
+
+@test
+def writes_reads_sends_and_atomics_in_shared_memory_are_right():
+    for device in ("uct:posix/memory", "uct:sysv/memory"):
+        for word in ("write", "read", "send"):
+            process = good(word, device, "-s", "1:128K", "--verify")
+            equal(len(rows_of(process)), 18, process)
+        good("send", device, "-s", "1:128K", "--verify", "-R")
+        for args in ((), ("--fetching",), ("--fetching", "-A", "CSWAP"), ("-T", "INT32")):
+            good("atomic", device, "--verify", *args)
+
+
+@test
+def writes_and_sends_by_tcp_are_right():
+    for word in ("write", "send"):
+        good(word, "uct:tcp/lo", "-s", "1:1M", "--verify")
+
+
+@test
+def writes_and_reads_by_cma_are_right():
+    for word in ("write", "read"):
+        good(word, "uct:cma/memory", "-s", "1:128K", "--verify")
+
+
+# ---- what there is not ----
+
+@test
+def what_a_transport_lacks_is_refused_by_name():
+    good("write", "uct:cma/memory")
+    equal(refused("send", "uct:cma/memory", 1), "fabric uct cannot send")
+    equal(refused("read", "uct:tcp/lo", 1), "fabric uct cannot read")
+    equal(refused("atomic", "uct:tcp/lo", 1), "fabric uct cannot atomic")
+    check("has no" in refused("atomic", "uct:posix/memory", 1, "-T", "DOUBLE"))
+
+
+@test
+def a_transport_of_one_process_is_refused_between_two():
+    check("with itself only" in refused("write", "uct:self/memory0", 1))
+
+
+@test
+def huge_pages_are_refused_where_the_transport_places_the_memory():
+    check("huge pages" in refused("write", "uct:posix/memory", 1, "--use-hp", "2M"))
+
+
+# ---- a killed end ----
+
+@test
+def the_end_that_is_left_says_so_and_leaves_nothing_behind():
+    before = tap.shared_memory()
+    for device in ("uct:posix/memory", "uct:tcp/lo"):
+        for word in ("write", "send"):
+            server = Server(tool(word), "-d", device)
+            client = Client(tool(word), server, "-d", device, "-D", "30", "--latency-gap", "0",
+                            "--timeout", "5")
+            client.wait_for(r"^Remote \(server\)")
+            server.kill()
+            ended(client, 4, 8)
+            equal(len(sentences(client)), 1, client)
+    left = {name for name in tap.shared_memory() - before if name.startswith("ucx")}
+    equal(left, set())
+
+
+if __name__ == "__main__":
+    tap.main(workers=1)
