@@ -215,7 +215,7 @@ static void product(struct session *s, int level, const struct opt_set *outer, c
             continue;
         set.base = &options;
         apply_line(&batch->lines[i], &set);
-        snprintf(joined, sizeof joined, "%s%s%s", labels, *labels ? "\n" : "",
+        snprintf(joined, sizeof joined, "%s%s%s", labels, level ? "\n" : "",
                  batch->lines[i].words[0]);
         product(s, level + 1, &set, joined, &batch->lines[i]);
     }
