@@ -181,8 +181,10 @@ void weft_close(struct weft_bootstrap *bootstrap)
 static int own_peer(const struct weft_bootstrap *bootstrap, const struct peer_terms *terms,
                     struct peer **peer)
 {
-    struct peer_carrier carrier = {
-        .arg = bootstrap->arg, .publish = bootstrap->publish, .receive = bootstrap->receive};
+    struct peer_carrier carrier = {.arg = bootstrap->arg,
+                                   .publish = bootstrap->publish,
+                                   .receive = bootstrap->receive,
+                                   .lasts = true};
     if (bootstrap->size != 2 || bootstrap->index > 1)
         return fail(-EINVAL, "end %u of a group of %u: a test has two ends, 0 and 1",
                     bootstrap->index, bootstrap->size);
