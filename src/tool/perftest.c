@@ -388,10 +388,11 @@ static int serve(struct session *s)
     for (;;) {
         struct blob ask;
         int status = peer_hear(s->peer, &ask, NULL, NULL);
-        if (!status && strcmp(ask.bytes, goodbye) == 0)
+        if (status)
+            return status;
+        if (strcmp(ask.bytes, goodbye) == 0)
             return last ? fail(last, "%s", why) : 0;
-        if (!status)
-            status = serve_test(s, &ask);
+        status = serve_test(s, &ask);
         if (!status)
             continue;
         if (!s->usable || status == -EINTR)
