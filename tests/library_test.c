@@ -28,7 +28,7 @@
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:stamped\nrace:look_until_settled\nrace:life_interrupted\nrace:tally_turn\n";
+    return "race:put_arrived\nrace:put_fire\nrace:life_interrupted\nrace:tally_turn\n";
 }
 
 static bool sanitized(void)
