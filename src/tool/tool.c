@@ -131,12 +131,12 @@ static int agree(struct session *s, const struct blob *greeting, char *nonce, si
 {
     char name[64];
     int status = blob_value(greeting, ".tool", name, sizeof name);
+    if (!status && strcmp(name, s->tool->name) != 0)
+        return fail(-EPROTO, "the client is %.40s, the server is %s", name, s->tool->name);
     if (!status)
         status = blob_value(greeting, ".nonce", nonce, room);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
-    if (strcmp(name, s->tool->name) != 0)
-        return fail(-EPROTO, "the client is %.40s, the server is %s", name, s->tool->name);
     status = agree_fabric(s, greeting);
     if (!status)
         status = opt_decode(&s->set, greeting, shell_overridden);
