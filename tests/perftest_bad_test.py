@@ -7,7 +7,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import tap
-from tap import Client, Process, Server, Traces, check, ended, equal, lines_of, sentences, skip, test
+from tap import Client, Process, Server, Traces, check, ended, equal, lines_of, sentences, test
 
 NAME = "ucx_perftest"
 TOOL = tap.tool_path(NAME)
@@ -56,8 +56,8 @@ MALFORMED = {
     "-O": NO_AMOUNT + ("0", "2M"),
     "-p": NO_NUMBER + ("65536", "http"),
     "-c": ("x", "", "-1", "0,1,2", "0-1", ","),
-    "-t": ("nosuch", "", "AM_LAT", "am", "am_lat ", "get,put_lat", "0"),
-    "-D": ("nosuch", "", "SHORT", "shor", "iov", "0"),
+    "-t": ("nosuch", "", "am", "am_lat ", "get,put_lat", "0"),
+    "-D": ("nosuch", "", "shor", "iov", "0"),
     "--duration": NO_NUMBER + ("1s",),
     "--interval": NO_NUMBER + ("0.5",),
     "--timeout": NO_NUMBER + ("0", "1s"),
@@ -198,7 +198,7 @@ def said_there(*args, names=(), server_args=()):
 
 @test
 def a_software_nic_that_there_is_not_is_refused_with_those_there_are():
-    for words in (("-d", "cxi99"), ("-d", "soft:cxi99"), ("-x", "soft", "-d", "cxi99")):
+    for words in (("-d", "soft:cxi99"), ("-x", "soft", "-d", "cxi99")):
         said_there("-t", "get", *words, names=("cxi99", "cxi0", "cxi3"))
         refused(1, "--local", "-t", "get", *words, names=("cxi99", "cxi0"))
 
@@ -206,7 +206,7 @@ def a_software_nic_that_there_is_not_is_refused_with_those_there_are():
 @test
 def a_device_or_transport_that_there_is_not_is_refused_with_those_there_are():
     for words in (("-x", "nosuch"), ("-d", "nosuch"), ("-x", "tcp", "-d", "nosuch"),
-                  ("-x", "nosuch", "-d", "lo"), ("-x", "rc_mlx5", "-d", "nosuch:1")):
+                  ("-x", "nosuch", "-d", "lo"), ("-d", "cxi99nosuch"), ("-x", "rc_mlx5", "-d", "nosuch:1")):
         if os.path.exists(UCT):
             said_there("-t", "am_lat", *words, names=("nosuch", "tcp/lo"))
         else:
@@ -371,4 +371,4 @@ def a_batch_without_a_server_says_so_once():
 
 
 if __name__ == "__main__":
-    tap.main(workers=3)
+    tap.main(workers=2)
