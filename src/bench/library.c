@@ -181,8 +181,10 @@ void weft_close(struct weft_bootstrap *bootstrap)
 static int own_peer(const struct weft_bootstrap *bootstrap, const struct peer_terms *terms,
                     struct peer **peer)
 {
-    struct peer_carrier carrier = {
-        .arg = bootstrap->arg, .publish = bootstrap->publish, .receive = bootstrap->receive};
+    struct peer_carrier carrier = {.arg = bootstrap->arg,
+                                   .publish = bootstrap->publish,
+                                   .receive = bootstrap->receive,
+                                   .lasts = true};
     if (bootstrap->size != 2 || bootstrap->index > 1)
         return fail(-EINVAL, "end %u of a group of %u: a test has two ends, 0 and 1",
                     bootstrap->index, bootstrap->size);
@@ -195,7 +197,9 @@ int weft_run(const struct weft_params *params, const struct weft_bootstrap *boot
              void (*report)(void *arg, const struct weft_result *result), void *arg,
              struct weft_result *result)
 {
-    struct peer_terms terms = {.timeout_ms = params->timeout_ms, .stop = params->stop};
+    /* That 0 is none is said by the test, and the other end is to hear it. */
+    struct peer_terms terms = {.timeout_ms = params->timeout_ms ? params->timeout_ms : TIMEOUT_MS,
+                               .stop = params->stop};
     struct test_audience audience = {.report = report, .arg = arg};
     struct weft_result own = {0};
     struct peer *peer = bootstrap->ready;
@@ -207,7 +211,7 @@ int weft_run(const struct weft_params *params, const struct weft_bootstrap *boot
     int status = peer ? 0 : own_peer(bootstrap, &terms, &peer);
     if (status)
         return status;
-    peer->timeout_ms = params->timeout_ms;
+    peer->timeout_ms = terms.timeout_ms;
     peer->stop = params->stop;
     status = test_run(params, peer, &audience, &own, &usable);
     if (!bootstrap->ready)

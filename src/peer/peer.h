@@ -90,6 +90,9 @@ struct peer_carrier {
     int (*receive)(void *arg, void *bytes, size_t room, size_t *length);
     /* Sees that what was published arrives, if the other end still takes it. May be NULL. */
     void (*close)(void *arg);
+    /* The carrier is used again after this peer: close waits for the other end's last word, so that
+     * nothing of this peer is left in it. */
+    bool lasts;
 };
 enum { CARRIER_MAX = BLOB_MAX + 16 }; /* no message is longer */
 /* The carrier is the peer's from then on; it stays the caller's if this fails. */

@@ -168,6 +168,25 @@ static void publish_end(struct relay *r, const void *bytes, size_t length)
     r->left = true;
 }
 
+/* Both ends say that they are done, and neither reads beyond that. */
+static void part(struct relay *r)
+{
+    struct patience p = patience();
+    uint64_t since_ms = clock_ms();
+    uint64_t most_ms = r->peer.timeout_ms > LINGER_MS ? r->peer.timeout_ms : LINGER_MS;
+    bool said = false;
+    while (clock_ms() - since_ms < most_ms) {
+        if (!said)
+            said = publish(r, FRAME_END, "", 0) != -EAGAIN;
+        r->count = 0;
+        look(r);
+        if (said && r->over)
+            break;
+        rest(&p);
+    }
+    r->left = true;
+}
+
 /* ---- the table ---- */
 
 static int relay_tell(struct peer *peer, const struct blob *blob)
@@ -253,8 +272,9 @@ static void relay_close(struct peer *peer)
 {
     struct relay *r = of(peer);
     const struct kept kept = life_keep();
-    /* A carrier that is not closed may be used again: the next peer is to find nothing on it. */
-    if (!r->left && r->carrier.close)
+    if (!r->left && r->carrier.lasts)
+        part(r);
+    else if (!r->left)
         publish_end(r, "", 0);
     if (r->carrier.close)
         r->carrier.close(r->carrier.arg);

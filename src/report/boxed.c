@@ -63,25 +63,26 @@ static void grouped(double value, int decimals, char *text, size_t room)
     text[used] = '\0';
 }
 
-static void number(const struct report_boxed *b, int width, int decimals, double value)
+static void number(const struct report_boxed *b, const char *before, int width, int decimals,
+                   double value)
 {
     char text[80];
     if (b->grouped)
         grouped(value, decimals, text, sizeof text);
     else
         snprintf(text, sizeof text, "%.*f", decimals, value);
-    fprintf(b->out, "%*s", width, text);
+    fprintf(b->out, "%s%*s", before, width, text);
 }
 
 static void boxed_row(struct report_boxed *b, const struct weft_result *r)
 {
-    number(b, 14, 0, (double)r->iterations);
+    number(b, "", 14, 0, (double)r->iterations);
     fprintf(b->out, " %9.3f %9.3f %9.3f", r->latency_us.typical, r->latency_us.moment,
             r->latency_us.overall);
-    number(b, 11, 2, r->bandwidth.moment / mib);
-    number(b, 11, 2, r->bandwidth.overall / mib);
-    number(b, 12, 0, r->rate.moment);
-    number(b, 12, 0, r->rate.overall);
+    number(b, " ", 10, 2, r->bandwidth.moment / mib);
+    number(b, " ", 10, 2, r->bandwidth.overall / mib);
+    number(b, " ", 11, 0, r->rate.moment);
+    number(b, " ", 11, 0, r->rate.overall);
     fputc('\n', b->out);
 }
 
@@ -103,13 +104,15 @@ static void field(const struct report_boxed *b, const char *from, size_t length)
     fputc(',', b->out);
 }
 
-/* One field a line of the list. */
+/* One field a batch file; a label may be empty. */
 static void fields(const struct report_boxed *b, const char *list)
 {
-    while (*list) {
+    for (const char *column = b->columns; *column;) {
         size_t length = strcspn(list, "\n");
         field(b, list, length);
         list += length + (list[length] == '\n');
+        column += strcspn(column, "\n");
+        column += *column == '\n';
     }
 }
 

@@ -227,7 +227,7 @@ static void product(struct session *s, int level, const struct opt_set *outer, c
             continue;
         set.base = &options;
         apply_line(&batch->lines[i], &set);
-        snprintf(joined, sizeof joined, "%s%s%s", labels, *labels ? "\n" : "",
+        snprintf(joined, sizeof joined, "%s%s%s", labels, level ? "\n" : "",
                  batch->lines[i].words[0]);
         product(s, level + 1, &set, joined, &batch->lines[i]);
     }
@@ -388,10 +388,11 @@ static int serve(struct session *s)
     for (;;) {
         struct blob ask;
         int status = peer_hear(s->peer, &ask, NULL, NULL);
-        if (!status && strcmp(ask.bytes, goodbye) == 0)
+        if (status)
+            return status;
+        if (strcmp(ask.bytes, goodbye) == 0)
             return last ? fail(last, "%s", why) : 0;
-        if (!status)
-            status = serve_test(s, &ask);
+        status = serve_test(s, &ask);
         if (!status)
             continue;
         if (!s->usable || status == -EINTR)

@@ -130,12 +130,12 @@ static int agree(void *arg, struct peer *peer, const struct blob *greeting)
     s->fabric = s->own.fabric;
     memcpy(s->set.origin, s->own.origin, sizeof s->set.origin);
     int status = blob_value(greeting, ".tool", name, sizeof name);
+    if (!status && strcmp(name, s->tool->name) != 0)
+        return fail(-EPROTO, "the client is %.40s, the server is %s", name, s->tool->name);
     if (!status)
         status = blob_value(greeting, ".nonce", s->nonce, sizeof s->nonce);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
-    if (strcmp(name, s->tool->name) != 0)
-        return fail(-EPROTO, "the client is %.40s, the server is %s", name, s->tool->name);
     status = agree_fabric(s, greeting);
     if (!status)
         status = opt_decode(&s->set, greeting, shell_overridden);
