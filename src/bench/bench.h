@@ -235,6 +235,7 @@ struct bench_facts {
     const struct opt_set *set;
     const struct op *op;
     const struct fabric_facts *fabric;
+    const char *why; /* this fabric, or "" */
     bool initiator;
     const struct region *buffer;
     char clock[128]; /* the client's clock and its cost */
@@ -272,6 +273,7 @@ struct bench_wish {
     const struct op *op;
     const struct method *method;
     const struct fabric_choice *fabric;
+    const char *why; /* it was chosen, if nobody named it; or "" */
     const char *nonce;
     struct peer *peer;
     struct report *report;

@@ -245,6 +245,7 @@ static int opened(struct run *run)
                                 .set = wish->set,
                                 .op = run->op,
                                 .fabric = &run->facts,
+                                .why = wish->why,
                                 .initiator = run->peer->rank == PEER_CLIENT,
                                 .buffer = &run->buffer};
     struct blob key;

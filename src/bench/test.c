@@ -192,9 +192,7 @@ static const struct {
 static int describe(struct run *run, struct blob *text)
 {
     const struct weft_params *p = run->params;
-    char host[64], network[64], nonce[33];
-    host_id(host, sizeof host);
-    host_network(network, sizeof network);
+    char nonce[33];
     int status = random_digits(nonce, sizeof nonce);
     if (!status)
         status = blob_print(text, "op=%d\nmode=%d\nlayout=%d\nverify=%d\n", p->op, p->mode,
@@ -203,10 +201,8 @@ static int describe(struct run *run, struct blob *text)
         status = blob_add(text, "%s=%" PRIu64 "\n", common[i].name,
                           *(const uint64_t *)((const char *)p + common[i].at));
     if (!status)
-        status = blob_add(text, "device=%s\nhost=%s\nnetwork=%s\nuct=%d\nofi=%d\nnonce=%s\n",
-                          p->device ? p->device : "", host, network, module_exists("uct"),
-                          module_exists("ofi"), nonce);
-    return status;
+        status = blob_add(text, "device=%s\nnonce=%s\n", p->device ? p->device : "", nonce);
+    return status ? status : fabric_describe(NULL, text);
 }
 
 /* Both ends compare both texts, so both come to the same sentence. */
@@ -228,48 +224,19 @@ static int compare(const struct run *run, const struct blob *mine, const struct 
     return 0;
 }
 
-static bool both_have(const struct blob *mine, const struct blob *theirs, const char *key)
-{
-    uint64_t here = 0, there = 0;
-    blob_number(mine, key, &here);
-    blob_number(theirs, key, &there);
-    return here && there;
-}
-
-static bool same(const struct blob *mine, const struct blob *theirs, const char *key)
-{
-    char here[64], there[64];
-    return !blob_value(mine, key, here, sizeof here) &&
-           !blob_value(theirs, key, there, sizeof there) && *here && strcmp(here, there) == 0;
-}
-
-/* Where neither end names a device. */
-static int choose(const struct blob *mine, const struct blob *theirs, char *device, size_t room)
-{
-    if (same(mine, theirs, "host") && same(mine, theirs, "network"))
-        snprintf(device, room, "soft");
-    else if (both_have(mine, theirs, "uct"))
-        snprintf(device, room, "uct:tcp");
-    else if (both_have(mine, theirs, "ofi"))
-        snprintf(device, room, "ofi:tcp");
-    else
-        return fail(-ENODEV, "the ends are on two machines, and they do not both have the module "
-                             "for UCX or for libfabric");
-    return 0;
-}
-
 static int choose_fabric(const struct blob *mine, const struct blob *theirs, bool client,
                          struct fabric_choice *choice)
 {
     char here[FABRIC_DEVICE_MAX] = "", there[FABRIC_DEVICE_MAX] = "", device[FABRIC_DEVICE_MAX];
     struct fabric_choice other;
+    const char *why;
     int status = blob_value(mine, "device", here, sizeof here);
     if (!status)
         status = blob_value(theirs, "device", there, sizeof there);
     if (status)
         return fail(-EPROTO, "a device that cannot be read");
     if (!*here && !*there)
-        status = choose(mine, theirs, device, sizeof device);
+        status = fabric_between(mine, theirs, NULL, device, sizeof device, &why);
     else
         snprintf(device, sizeof device, "%s", *here ? here : there);
     if (!status)

@@ -149,7 +149,7 @@ int fabric_choose(const char *text, struct fabric_choice *choice)
     }
     struct search s = {.device = text};
     fabric_soft.list(look_for, &s);
-    if (!s.found || strlen(text) >= sizeof choice->device)
+    if ((!s.found && !fabric_real_cxi(text)) || strlen(text) >= sizeof choice->device)
         return no_device(text);
     choice->ops = &fabric_soft;
     memcpy(choice->device, text, strlen(text) + 1);

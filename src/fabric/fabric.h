@@ -236,6 +236,19 @@ bool fabric_named(const char *text);
 /* Says every device of every fabric there is, "soft:cxi0". */
 void fabric_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 
+/* Is there a CXI device of that name on this machine? Looks, loads nothing. */
+bool fabric_real_cxi(const char *device);
+
+/* What this end is and has, as lines that begin with a full stop: its machine and network, which
+ * modules, and whether the bare device (or NULL) is a real CXI device. Added to the text. */
+int fabric_describe(const char *device, struct blob *text);
+
+/* Where neither end names a fabric: what to choose here, from two such texts; both ends come to the
+ * same. With a bare device: a real CXI device, else soft on one machine, else libfabric over
+ * TCP; without one: soft, else UCX or libfabric over TCP. why is "" or says more than that. */
+int fabric_between(const struct blob *mine, const struct blob *theirs, const char *device,
+                   char *text, size_t room, const char **why);
+
 /* Opens a fabric. Vendors' libraries take signals over when they do: every handler is put back. */
 int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
                 const struct fabric_want *want, struct fabric_facts *facts);

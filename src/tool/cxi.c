@@ -54,7 +54,9 @@ static const struct plan *plan_of(const void *facts)
 
 static int show_fabric(const void *facts, char *text, size_t room)
 {
-    return snprintf(text, room, "%s", ((const struct bench_facts *)facts)->fabric->form);
+    const struct bench_facts *f = facts;
+    bool why = f->why && *f->why;
+    return snprintf(text, room, "%s%s%s", f->fabric->form, why ? ": " : "", why ? f->why : "");
 }
 
 static int show_memory(int64_t gpu, char *text, size_t room)

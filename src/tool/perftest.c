@@ -293,10 +293,10 @@ static int client(struct session *s, const char *address, unsigned port)
                           .port = port,
                           .wait_ms = s->options.wait_s * 1000,
                           .timeout_ms = s->options.timeout_s * 1000};
-    struct blob greeting;
+    struct blob greeting, answer;
     int status = blob_print(&greeting, ".tool=ucx_perftest\n");
     if (!status)
-        status = visit_server(&visit, &greeting, &s->peer);
+        status = visit_server(&visit, &greeting, &answer, &s->peer);
     if (status)
         return status;
     status = run_all(s);
@@ -404,11 +404,12 @@ static int serve(struct session *s)
     }
 }
 
-static int agree(void *arg, struct peer *peer, const struct blob *greeting)
+static int agree(void *arg, struct peer *peer, const struct blob *greeting, struct blob *answer)
 {
     char name[64] = "";
     (void)arg;
     (void)peer;
+    (void)answer;
     blob_value(greeting, ".tool", name, sizeof name);
     if (strcmp(name, "ucx_perftest") == 0)
         return 0;

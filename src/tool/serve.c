@@ -18,7 +18,9 @@ static int serve_one(const struct service *s, struct listener **listener)
     int status = tcp_accept(*listener, &terms, &peer, &greeting);
     if (status)
         return status;
-    status = s->agree(s->arg, peer, &greeting);
+    status = blob_print(&answer, "%s", accepted);
+    if (!status)
+        status = s->agree(s->arg, peer, &greeting, &answer);
     if (status) {
         warn("refused a client: %s", fail_reason());
         peer_end(peer, status, fail_reason());
@@ -29,9 +31,7 @@ static int serve_one(const struct service *s, struct listener **listener)
         tcp_close(*listener);
         *listener = NULL;
     }
-    status = blob_print(&answer, "%s", accepted);
-    if (!status)
-        status = peer_tell(peer, &answer);
+    status = peer_tell(peer, &answer);
     if (!status)
         status = s->serve(s->arg, peer);
     peer_close(peer);
@@ -59,20 +59,20 @@ int serve_clients(const struct service *s)
     return status;
 }
 
-int visit_server(const struct visit *v, const struct blob *greeting, struct peer **peer)
+int visit_server(const struct visit *v, const struct blob *greeting, struct blob *answer,
+                 struct peer **peer)
 {
     struct peer_terms terms = {.timeout_ms = v->timeout_ms, .stop = &shell_stop};
-    struct blob answer;
     int status = tcp_dial(peer, v->address, v->port, v->wait_ms, &terms);
     if (status)
         return status;
-    status = peer_swap(*peer, greeting, &answer);
+    status = peer_swap(*peer, greeting, answer);
     if (status == -ETIMEDOUT)
         status = fail(status,
                       "the server took the connection but did not answer within %g s: busy with "
                       "another client, or no Weft server",
                       (double)v->timeout_ms / 1000);
-    if (!status && strcmp(answer.bytes, accepted) != 0)
+    if (!status && strncmp(answer->bytes, accepted, strlen(accepted)) != 0)
         status = fail(-EPROTO, "the server's answer cannot be read");
     if (status)
         peer_close(*peer);

@@ -12,8 +12,8 @@ struct service {
     uint64_t timeout_ms;
     void *arg;
     /* Takes over what the client's greeting asks for, or says why not: it is then refused, and the
-     * server still waits for one it can serve. */
-    int (*agree)(void *arg, struct peer *peer, const struct blob *greeting);
+     * server still waits for one it can serve. What it adds to the answer the client hears. */
+    int (*agree)(void *arg, struct peer *peer, const struct blob *greeting, struct blob *answer);
     int (*serve)(void *arg, struct peer *peer);
 };
 
@@ -25,6 +25,7 @@ struct visit {
     unsigned port;
     uint64_t wait_ms, timeout_ms;
 };
-int visit_server(const struct visit *visit, const struct blob *greeting, struct peer **peer);
+int visit_server(const struct visit *visit, const struct blob *greeting, struct blob *answer,
+                 struct peer **peer);
 
 #endif

@@ -16,6 +16,7 @@ struct session {
     struct plan plan;
     struct opt_set set;
     struct fabric_choice fabric;
+    const char *why; /* this fabric, where nobody named one; or "" */
     char nonce[65];
     struct local local;
     struct { /* a server's, before a client said anything */
@@ -65,10 +66,26 @@ static int run_with(struct session *s, struct peer *peer)
                               .op = s->tool->op,
                               .method = s->tool->method,
                               .fabric = &s->fabric,
+                              .why = s->why ? s->why : "",
                               .nonce = s->nonce,
                               .peer = peer,
                               .report = &table.report};
     return bench_run(&wish);
+}
+
+/* Where nobody named a fabric, both ends decide alike. */
+static const char any_fabric[] = "any";
+
+static int decide(struct session *s, const struct blob *mine, const struct blob *theirs)
+{
+    char device[FABRIC_DEVICE_MAX];
+    struct fabric_facts facts;
+    int status = fabric_between(mine, theirs, s->plan.device, device, sizeof device, &s->why);
+    if (!status)
+        status = fabric_choose(device, &s->fabric);
+    if (!status)
+        status = fabric_try(&s->fabric, s->plan.service, &facts);
+    return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
 static int client(struct session *s, const char *address, unsigned port)
@@ -77,32 +94,51 @@ static int client(struct session *s, const char *address, unsigned port)
                           .port = port,
                           .wait_ms = s->plan.wait_s * 1000,
                           .timeout_ms = s->plan.timeout_s * 1000};
-    struct blob greeting;
+    struct blob greeting, answer, mine = {0};
     struct peer *peer;
     int status = random_digits(s->nonce, sizeof s->nonce);
     if (!status)
         status = blob_print(&greeting, ".tool=%s\n.fabric=%s\n.at=%s\n.nonce=%s\n", s->tool->name,
-                            s->fabric.ops->name, s->plan.device, s->nonce);
+                            s->fabric.named ? s->fabric.ops->name : any_fabric, s->plan.device,
+                            s->nonce);
+    if (!status)
+        status = fabric_describe(s->plan.device, &mine);
+    if (!status)
+        status = blob_add(&greeting, "%s", mine.bytes);
     if (!status)
         status = opt_encode(&s->set, &greeting);
     if (!status)
-        status = visit_server(&visit, &greeting, &peer);
+        status = visit_server(&visit, &greeting, &answer, &peer);
     if (status)
         return status;
-    status = run_with(s, peer);
+    if (!s->fabric.named)
+        status = decide(s, &mine, &answer);
+    if (status)
+        peer_end(peer, status, fail_reason());
+    else
+        status = run_with(s, peer);
     peer_close(peer);
     return status;
 }
 
 /* Which fabric carries it: the client says; a server that named another refuses. */
-static int agree_fabric(struct session *s, const struct blob *greeting)
+static int agree_fabric(struct session *s, const struct blob *greeting, struct blob *answer)
 {
     char fabric[32], device[FABRIC_DEVICE_MAX];
+    struct blob mine = {0};
     int status = blob_value(greeting, ".fabric", fabric, sizeof fabric);
     if (!status)
         status = blob_value(greeting, ".at", device, sizeof device);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting without a fabric") : status;
+    if (strcmp(fabric, any_fabric) == 0 && !s->fabric.named) {
+        status = fabric_describe(s->plan.device, &mine);
+        if (!status)
+            status = blob_add(answer, "%s", mine.bytes);
+        return status ? status : decide(s, &mine, greeting);
+    }
+    if (strcmp(fabric, any_fabric) == 0)
+        snprintf(fabric, sizeof fabric, "soft");
     if (strcmp(fabric, s->fabric.ops->name) == 0)
         return 0;
     const struct opt *row = opt_find(&s->set, "device");
@@ -121,7 +157,7 @@ static int agree_fabric(struct session *s, const struct blob *greeting)
 }
 
 /* Takes over what the client asks for, or says why not. */
-static int agree(void *arg, struct peer *peer, const struct blob *greeting)
+static int agree(void *arg, struct peer *peer, const struct blob *greeting, struct blob *answer)
 {
     struct session *s = arg;
     char name[64];
@@ -136,7 +172,7 @@ static int agree(void *arg, struct peer *peer, const struct blob *greeting)
         status = blob_value(greeting, ".nonce", s->nonce, sizeof s->nonce);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
-    status = agree_fabric(s, greeting);
+    status = agree_fabric(s, greeting, answer);
     if (!status)
         status = opt_decode(&s->set, greeting, shell_overridden);
     if (!status)
@@ -212,8 +248,11 @@ static int prepare(struct session *s, int argc, char **argv)
     status = plan_check(&s->plan, &s->set);
     if (!status)
         status = fabric_choose(s->plan.device, &s->fabric);
-    /* What cannot be had here is said before anybody is kept waiting. */
+    /* What cannot be had here is said before anybody is kept waiting. A real device is looked at
+     * once the other end is known. */
     struct fabric_facts facts;
+    if (!status && !s->fabric.named && fabric_real_cxi(s->plan.device))
+        return 0;
     if (!status)
         status = fabric_try(&s->fabric, s->plan.service, &facts);
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Are the atomics what they are called? In shared memory they are UCX's own code, and there are
- * releases whose fetching OR writes zero. Each is tried on our own memory, and what is wrong is not
+ * releases whose fetching XOR writes zero. Each is tried on our own memory, and what is wrong is not
  * offered. */
 #include "fabric/uct/uct.h"
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which fabric carries a run for which nobody named one: both ends say what they are and have, and
+ * both decide alike. Nothing is loaded for it. */
+#include "fabric/fabric.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef WEFT_CXI_FOLDER
+#define WEFT_CXI_FOLDER "/sys/class/cxi"
+#endif
+
+bool fabric_real_cxi(const char *device)
+{
+    char path[FABRIC_DEVICE_MAX + 32];
+    if (!device || !*device || strchr(device, '/') || *device == '.')
+        return false;
+    int n = snprintf(path, sizeof path, WEFT_CXI_FOLDER "/%s", device);
+    return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
+}
+
+int fabric_describe(const char *device, struct blob *text)
+{
+    char host[64], network[64];
+    host_id(host, sizeof host);
+    host_network(network, sizeof network);
+    return blob_add(text, ".host=%s\n.network=%s\n.uct=%d\n.ofi=%d\n.cxi=%d\n", host, network,
+                    module_exists("uct"), module_exists("ofi"), fabric_real_cxi(device));
+}
+
+static bool has(const struct blob *text, const char *key)
+{
+    uint64_t number;
+    return !blob_number(text, key, &number) && number;
+}
+
+static bool same(const struct blob *mine, const struct blob *theirs, const char *key)
+{
+    char here[64], there[64];
+    return !blob_value(mine, key, here, sizeof here) &&
+           !blob_value(theirs, key, there, sizeof there) && *here && strcmp(here, there) == 0;
+}
+
+static int no_module(const char *what)
+{
+    return fail(-ENODEV,
+                "%s: this needs the module for libfabric (weft-ofi.so, and Debian's package "
+                "libfabric1) at both ends",
+                what);
+}
+
+static int put(char *text, size_t room, const char *fabric, const char *device)
+{
+    int n = snprintf(text, room, "%s%s", fabric, device);
+    return n > 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
+}
+
+int fabric_between(const struct blob *mine, const struct blob *theirs, const char *device,
+                   char *text, size_t room, const char **why)
+{
+    bool ofi = has(mine, ".ofi") && has(theirs, ".ofi");
+    *why = "";
+    if (device && has(mine, ".cxi") && has(theirs, ".cxi")) {
+        *why = "a CXI device at both ends";
+        return ofi ? put(text, room, "ofi:cxi/", device) : no_module(*why);
+    }
+    if (same(mine, theirs, ".host") && same(mine, theirs, ".network"))
+        return device ? put(text, room, "soft:", device) : put(text, room, "soft", "");
+    *why = device ? "the ends are on two machines, without CXI devices"
+                  : "the ends are on two machines";
+    if (!device && has(mine, ".uct") && has(theirs, ".uct"))
+        return put(text, room, "uct:tcp", "");
+    return ofi ? put(text, room, "ofi:tcp", "") : no_module(*why);
+}
