@@ -32,6 +32,8 @@ int run_patience(struct run *run, struct patience *patience)
         return 0;
     if (!patience->since_ms)
         patience->since_ms = clock_ms();
+    /* It takes long: on a busy machine, because the other end waits for a CPU. */
+    sched_yield();
     int status = peer_alive(run->peer);
     return status ? status : late(run, patience->since_ms);
 }
@@ -102,7 +104,7 @@ int run_do(struct run *run, enum verb verb,
 
 void run_idle(struct run *run)
 {
-    if (run->share_cpu && ++run->idle % POLLS_PER_YIELD == 0)
+    if (++run->idle % (run->share_cpu ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
         sched_yield();
 }
 
