@@ -329,6 +329,43 @@ static void every_stream_both_ways_that_can_be_verified_is(void **state)
     every_test_in_mode(WEFT_STREAM_BOTH, true);
 }
 
+/* The fabric of tests/slip.c spoils one of twenty. */
+static void faults_are_caught_where_data_is_verified_and_only_there(void **state)
+{
+    static const struct {
+        enum weft_op op;
+        enum weft_mode mode;
+        enum weft_layout layout;
+        uint64_t size;
+    } tests[] = {
+        {WEFT_AM, WEFT_PING_PONG, WEFT_BCOPY, 64},   {WEFT_AM, WEFT_STREAM, WEFT_SHORT, 64},
+        {WEFT_AM, WEFT_STREAM_BOTH, WEFT_BCOPY, 64}, {WEFT_PUT, WEFT_PING_PONG, WEFT_SHORT, 64},
+        {WEFT_PUT, WEFT_STREAM, WEFT_BCOPY, 8},      {WEFT_GET, WEFT_STREAM, WEFT_BCOPY, 64},
+        {WEFT_ADD, WEFT_STREAM, WEFT_SHORT, 8},      {WEFT_FADD, WEFT_STREAM, WEFT_SHORT, 4},
+        {WEFT_SWAP, WEFT_STREAM, WEFT_SHORT, 8},     {WEFT_CSWAP, WEFT_STREAM, WEFT_SHORT, 8}};
+    (void)state;
+    for (size_t i = 0; i < 2 * LENGTH(tests); i++) {
+        struct weft_params params = small(tests[i / 2].op, tests[i / 2].mode, tests[i / 2].layout);
+        struct weft_bootstrap pair[2];
+        struct end ends[2];
+        params.size = tests[i / 2].size;
+        params.device = "slip:cxi0";
+        params.verify = i % 2 == 1;
+        assert_int_equal(weft_threads(pair), 0);
+        prepare(ends, &params, pair);
+        run_ends(ends);
+        bool caught = ends[0].status == -EBADMSG || ends[1].status == -EBADMSG;
+        if (caught != params.verify || !ends[0].status != !ends[1].status)
+            fail_msg("test %zu%s: %d %s, %d %s", i / 2, params.verify ? " verified" : "",
+                     ends[0].status, ends[0].reason, ends[1].status, ends[1].reason);
+        for (int k = 0; k < 2 && params.verify; k++)
+            assert_non_null(strstr(ends[k].reason, "--verify: "));
+        release(ends);
+        weft_close(&pair[0]);
+        weft_close(&pair[1]);
+    }
+}
+
 /* A test that the two threads begin and end with. */
 static void with_threads(void (*what)(const struct weft_bootstrap pair[2]))
 {
@@ -1228,6 +1265,7 @@ int main(void)
         cmocka_unit_test(every_stream_runs_verified),
         cmocka_unit_test(every_stream_both_ways_runs_and_its_figures_agree),
         cmocka_unit_test(every_stream_both_ways_that_can_be_verified_is),
+        cmocka_unit_test(faults_are_caught_where_data_is_verified_and_only_there),
         cmocka_unit_test(few_iterations_are_counted_and_have_percentiles_only_where_ten_lie_beyond),
         cmocka_unit_test(as_many_percentiles_as_there_is_room_for_or_none),
         cmocka_unit_test(report_and_result_may_be_left_out),
