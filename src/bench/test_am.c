@@ -18,7 +18,9 @@ static int am_prepare(struct run *run)
     const struct weft_params *p = run->params;
     bool brief = run->facts.layout_max[VERB_AM][LAYOUT_SHORT] >= sizeof(uint64_t);
     run->post = run->fabric->am;
+    /* The payload lies as it would if the header stood before it. */
     run->xfer = (struct xfer){.local = &run->buffer,
+                              .at = header_bytes(p),
                               .length = p->size - header_bytes(p),
                               .header_bytes = header_bytes(p),
                               .how = LAYOUT_HINT(p->layout - WEFT_SHORT)};
@@ -31,7 +33,7 @@ static int am_prepare(struct run *run)
 static int am_before(struct run *run, uint64_t number)
 {
     run->xfer.header = number;
-    return run->params->verify ? pattern_fill(run, number, 0, run->xfer.length) : 0;
+    return run->params->verify ? pattern_fill(run, number, run->xfer.at, run->xfer.length) : 0;
 }
 
 static int am_fire(struct run *run, uint64_t number)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active messages: no receive is posted, the data is handed out where it lies. A short one travels
- * in its line; others are copied into the slot of their sequence number, or, without a copy at
- * this end, pulled by the other. */
+ * in its line; others are copied into a slot, or, without a copy at this end, pulled by the other.
+ */
 #include "fabric/soft/wire.h"
 
 #include <errno.h>
@@ -23,9 +23,21 @@ static inline void write_header(char *to, const struct xfer *x)
         memset(to + sizeof x->header, 0, x->header_bytes - sizeof x->header);
 }
 
-static inline char *slot_of(struct soft_mail *m, int side, uint64_t number)
+/* In turn, but from the first again whenever no message is under way, so that its lines stay where
+ * they are. With fewer messages under way than slots, the next one is free. */
+static inline unsigned next_slot(struct soft_mail *m)
 {
-    return m->channel->slots[side][number % SOFT_RING];
+    if (m->sent == m->acked)
+        m->slot = 0;
+    return m->slot++ % SOFT_SLOTS;
+}
+
+static inline bool slot_free(struct soft_mail *m)
+{
+    if (m->sent - m->acked < SOFT_SLOTS)
+        return true;
+    read_counters(m);
+    return m->sent - m->acked < SOFT_SLOTS;
 }
 
 static inline int send_small(struct soft *soft, const struct xfer *x, size_t total)
@@ -38,13 +50,16 @@ static inline int send_small(struct soft *soft, const struct xfer *x, size_t tot
     return DONE;
 }
 
+/* Length, slot and length of the header in one word. */
 static inline int send_slot(struct soft *soft, const struct xfer *x, uint64_t total)
 {
     struct soft_mail *m = &soft->mail;
-    char *slot = slot_of(m, m->side, m->sent + 1);
-    write_header(slot, x);
-    memcpy(slot + x->header_bytes, x->local->address + x->at, x->length);
-    put(soft, m, CODE_AM_SLOT, &total, sizeof total);
+    unsigned number = next_slot(m);
+    char *payload = m->channel->slots[m->side][number].payload;
+    uint64_t word = total | (uint64_t)number << 32 | (uint64_t)x->header_bytes << 48;
+    write_header(payload - x->header_bytes, x);
+    memcpy(payload, x->local->address + x->at, x->length);
+    put(soft, m, CODE_AM_SLOT, &word, sizeof word);
     return DONE;
 }
 
@@ -60,7 +75,9 @@ static int lend(struct soft *soft, const struct xfer *x, size_t total)
         return fail(-EINVAL, "soft: an active message from memory that is not exposed");
     if (m->lent_head - m->lent_tail == SOFT_QUEUE)
         return -EAGAIN;
-    char *slot = slot_of(m, m->side, m->sent + 1);
+    unsigned number = next_slot(m);
+    char *slot = m->channel->slots[m->side][number].payload;
+    news.entry |= (uint64_t)number << 32;
     memcpy(slot, &header_bytes, sizeof header_bytes);
     write_header(slot + sizeof header_bytes, x);
     uint64_t at = m->lent_head++ % SOFT_QUEUE;
@@ -110,16 +127,18 @@ int soft_am(struct fabric *fabric, const struct xfer *x)
     release_kept(m);
     if (soft->command_head != soft->command_tail || !line_free(m))
         return -EAGAIN;
+    bool slot = x->how & (HINT(ZCOPY) | HINT(BCOPY)) || total > sizeof(((struct small *)0)->bytes);
+    if (slot && !slot_free(m))
+        return -EAGAIN;
     if (x->how & HINT(ZCOPY))
         return lend(soft, x, total);
-    if (x->how & HINT(BCOPY))
+    if (slot)
         return send_slot(soft, x, total);
     if (x->header_bytes == sizeof x->header && !x->length) {
         put(soft, m, CODE_AM_WORD, &x->header, sizeof x->header);
         return DONE;
     }
-    return total <= sizeof(((struct small *)0)->bytes) ? send_small(soft, x, total)
-                                                       : send_slot(soft, x, total);
+    return send_small(soft, x, total);
 }
 
 int soft_am_returned(struct soft_mail *m, struct completion *completion)
@@ -160,21 +179,25 @@ static inline int take_small(struct soft_mail *m, struct completion *completion,
 
 static int take_slot(struct soft_mail *m, struct completion *completion, const char *data)
 {
-    uint64_t length;
-    memcpy(&length, data, sizeof length);
-    if (length > SOFT_SLOT_BYTES)
+    uint64_t word;
+    memcpy(&word, data, sizeof word);
+    uint64_t length = word & UINT32_MAX, number = word >> 32 & UINT16_MAX,
+             header_bytes = word >> 48;
+    if (length > SOFT_SLOT_BYTES || number >= SOFT_SLOTS || header_bytes > SOFT_HEADER_BYTES)
         return fail(-EPROTO, "soft: an active message longer than its slot");
     m->kept = true;
-    return arrived(completion, slot_of(m, !m->side, m->taken + 1), length);
+    return arrived(completion, m->channel->slots[!m->side][number].payload - header_bytes, length);
 }
 
 static int take_lent(struct soft *soft, struct completion *completion, const char *data)
 {
     struct soft_mail *m = &soft->mail;
-    const char *slot = slot_of(m, !m->side, m->taken + 1);
     struct news news;
-    uint64_t header_bytes;
+    uint64_t header_bytes, number;
     memcpy(&news, data, sizeof news);
+    number = news.entry >> 32;
+    news.entry &= UINT32_MAX;
+    const char *slot = m->channel->slots[!m->side][number % SOFT_SLOTS].payload;
     memcpy(&header_bytes, slot, sizeof header_bytes);
     if (header_bytes > SOFT_HEADER_BYTES || news.length > SOFT_PULL_BYTES ||
         header_bytes > news.length || news.entry >= SOFT_ENTRIES ||

@@ -51,6 +51,7 @@ enum {
     SOFT_RING = 128,
     SOFT_HOT_BYTES = 24,
     SOFT_LINE_BYTES = 56,
+    SOFT_SLOTS = 32,           /* few enough to stay in a cache */
     SOFT_SLOT_BYTES = 8192,    /* the longest active message that is copied */
     SOFT_PULL_BYTES = 1 << 20, /* and that is pulled */
     SOFT_HEADER_BYTES = 1024   /* its header */
@@ -85,6 +86,15 @@ struct soft_counters {
     _Atomic uint64_t pulled; /* rendezvous messages */
 };
 
+/* A longer active message, its header right before its payload. The payload lies in the middle of a
+ * page: a source is likely to begin one, and where the two lie alike but for a few bytes, CPUs
+ * take the copy's loads for loads of what it has just stored, and wait. */
+struct soft_slot {
+    char before[2048];
+    char payload[SOFT_SLOT_BYTES];
+    char behind[2048];
+};
+
 /* Messages between two ends, in the portal of the one with the lower name. [0] is his. */
 struct soft_channel {
     alignas(128) struct soft_half hot[2];
@@ -92,7 +102,7 @@ struct soft_channel {
     alignas(128) struct soft_line lines[2][SOFT_RING];
     alignas(128) struct soft_posted posted[2][SOFT_RING];
     /* Last, because present only where active messages are wanted. */
-    alignas(4096) char slots[2][SOFT_RING][SOFT_SLOT_BYTES];
+    alignas(4096) struct soft_slot slots[2][SOFT_SLOTS];
 };
 
 /* What the initiators of another process see of this end. */
@@ -124,6 +134,7 @@ struct soft_mail {
         uint64_t id, length, number;
     } lent[SOFT_QUEUE]; /* active messages that wait for the target to have pulled */
     uint64_t lent_head, lent_tail;
+    unsigned slot;  /* the next to be used */
     bool kept;      /* the next message is handed out and not yet taken */
     char *arrival;  /* where active messages go that do not stay in a slot, or NULL */
     unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */

@@ -17,7 +17,7 @@ enum {
     CODE_PULL,                         /* it is to be pulled into one */
     CODE_AM_WORD,                      /* an active message that is a header of eight bytes */
     CODE_AM_LINE,                      /* one in the line, behind its length */
-    CODE_AM_SLOT,                      /* one in the slot of its sequence number */
+    CODE_AM_SLOT,                      /* one in a slot */
     CODE_AM_LENT                       /* one to be pulled; its header is in the slot */
 };
 enum { HOLD_MOST = 64, ACK_EVERY = 16, COUNT_BITS = 8, CODE_BITS = 6, SEQUENCE_BITS = 42 };
