@@ -216,8 +216,12 @@ def a_server_stopped_before_the_greeting_is_not_waited_for_without_end():
 
 # ---- interrupted ----
 
+# Who is told why the other left need not wait for its silence.
+TOLD = ("--timeout", "3")
+
+
 def interrupted(name, number, code):
-    pair = Pair("-t", name, "-w", "0", settle=0.3)
+    pair = Pair("-t", name, "-w", "0", *TOLD, settle=0.3)
     pair.client.kill(number)
     ended(pair.client, code, GRACE_S)
     check("interrupted" in "".join(sentences(pair.client)), pair.client)
@@ -239,7 +243,7 @@ tap.add("am_lat: Ctrl-C at the client", interrupted, "am_lat", signal.SIGINT, 13
 @test
 def an_interrupted_server_ends_its_client():
     for name in ("am_lat", "get", "put_bw"):
-        pair = Pair("-t", name)
+        pair = Pair("-t", name, *TOLD)
         pair.server.kill(signal.SIGINT)
         ended(pair.server, 130, GRACE_S)
         lost_its_peer(pair.client, "server", "interrupted")
@@ -249,7 +253,7 @@ def an_interrupted_server_ends_its_client():
 @test
 def an_interruption_while_warming_up_prints_no_row():
     for name in ("put_lat", "am_bw"):
-        pair = Pair("-t", name, "-w", "1000000000000")
+        pair = Pair("-t", name, "-w", "1000000000000", *TOLD)
         pair.client.kill(signal.SIGINT)
         ended(pair.client, 130, GRACE_S)
         equal(rows_of(pair.client), [], pair.client)
@@ -260,7 +264,7 @@ def an_interruption_while_warming_up_prints_no_row():
 @test
 def an_interruption_ends_a_batch_and_not_only_its_line():
     lines = tap.file_with("a -t get\nb -t put_lat\nc -t am_lat\n")
-    pair = Pair("-b", lines, "-w", "0", settle=0.3)
+    pair = Pair("-b", lines, "-w", "0", *TOLD, settle=0.3)
     pair.client.kill(signal.SIGINT)
     ended(pair.client, 130, GRACE_S)
     equal(len(rows_of(pair.client)), 1, pair.client)
@@ -353,4 +357,4 @@ def what_cannot_be_written_is_an_error():
 
 
 if __name__ == "__main__":
-    tap.main(workers=2)
+    tap.main(workers=3)
