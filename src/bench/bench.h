@@ -318,6 +318,8 @@ struct run {
     const struct test_audience *audience;
     struct weft_result *result;
     struct tally tally;
+    bool verify;       /* of params, near at hand */
+    const char *inbox; /* where what the other end writes is looked for */
     int (*post)(struct fabric *fabric, const struct xfer *xfer);
     size_t receive_at;         /* in both buffers */
     unsigned pending;          /* operations that will complete */
@@ -374,8 +376,14 @@ unsigned run_hints(const struct plan *plan, const struct op *op, const struct fa
 /* For tests: one poll, and what it brought, acknowledgements included; a posted operation, counted
  * in run->pending until it completes; and all of them, and all acknowledgements, waited for. */
 int test_poll(struct run *run);
-int test_post(struct run *run);
+int test_post_slowly(struct run *run, int got);
 int test_drain(struct run *run);
+
+static inline int test_post(struct run *run)
+{
+    int got = run->post(run->handle, &run->xfer);
+    return got == DONE ? 0 : test_post_slowly(run, got);
+}
 
 /* Where a test's clock stands. */
 enum turn { TURN_ON, TURN_PAUSE, TURN_END };

@@ -6,7 +6,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { QUIET_POLLS = 1000 }; /* after which what was received is acknowledged, however little */
+enum {
+    ACK = 0x57ac0000, /* the upper half of an acknowledgement; the lower is a count */
+    POLLED = 16,
+    QUIET_POLLS = 1000 /* after which what was received is acknowledged, however little */
+};
 
 /* ---- polls and posts, for all methods ---- */
 
@@ -16,7 +20,7 @@ static int acknowledge(struct run *run)
     uint64_t owed = run->arrivals - run->answered;
     if (!owed || (owed < (run->params->window + 1) / 2 && run->quiet < QUIET_POLLS))
         return 0;
-    run->ack.header = UINT64_C(0x57ac0000) << 32 | (run->arrivals & UINT32_MAX);
+    run->ack.header = (uint64_t)ACK << 32 | (run->arrivals & UINT32_MAX);
     int got = run->fabric->am(run->handle, &run->ack);
     if (got < 0)
         return got == -EAGAIN ? 0 : got;
@@ -33,31 +37,39 @@ static int acknowledged(struct run *run, const struct completion *c)
                : fail(-EPROTO, "the %s acknowledges what was not sent", run->peer->other);
 }
 
-static int arrived(struct run *run, const struct completion *c)
+static inline int arrived(struct run *run, const struct completion *c)
 {
-    if (!run->test->arrival)
-        return fail(-EPROTO, "an active message, and none was to come");
-    if (c->length == sizeof c->id && c->id >> 32 == 0x57ac0000)
+    if (run->ack.local && c->length == sizeof c->id && c->id >> 32 == ACK)
         return acknowledged(run, c);
     run->arrivals++;
     run->quiet = 0;
-    int status = run->test->arrival(run, c);
+    if (c->length == run->size && !run->verify)
+        return 1;
+    int status = run->test->arrival ? run->test->arrival(run, c)
+                                    : fail(-EPROTO, "an active message, and none was to come");
     return status ? status : 1;
+}
+
+static inline int take(struct run *run, const struct completion *c)
+{
+    if (c->status)
+        return c->status;
+    if (c->verb == VERB_ARRIVAL)
+        return arrived(run, c);
+    run->pending--;
+    return 1;
 }
 
 int test_poll(struct run *run)
 {
-    struct completion c;
-    int got = run->fabric->poll(run->handle, &c, 1);
-    if (got > 0) {
-        if (c.status)
-            return c.status;
-        if (c.verb == VERB_ARRIVAL)
-            got = arrived(run, &c);
-        else
-            run->pending--;
-    } else {
+    struct completion completions[POLLED];
+    int got = run->fabric->poll(run->handle, completions, POLLED);
+    if (!got)
         run->quiet++;
+    for (int i = 0; i < got; i++) {
+        int status = take(run, &completions[i]);
+        if (status < 0)
+            return status;
     }
     if (got >= 0 && run->ack.local) {
         int status = acknowledge(run);
@@ -66,16 +78,16 @@ int test_poll(struct run *run)
     return got;
 }
 
-int test_post(struct run *run)
+int test_post_slowly(struct run *run, int got)
 {
     struct patience patience = {0};
-    int got;
-    while ((got = run->post(run->handle, &run->xfer)) == -EAGAIN) {
+    while (got == -EAGAIN) {
         int status = test_poll(run);
         if (!status)
             status = run_patience(run, &patience);
         if (status < 0)
             return status;
+        got = run->post(run->handle, &run->xfer);
     }
     run->pending += got == LATER;
     return got < 0 ? got : 0;
@@ -145,25 +157,26 @@ static int checked_post(struct run *run)
     return !status && run->test->after ? run->test->after(run, run->number) : status;
 }
 
-/* One more, and then as few under way as allowed. */
+/* What a call that was not done at once leaves to do: then as few are under way as allowed. */
+static int settle(struct run *run, int got, unsigned pending)
+{
+    int status = test_post_slowly(run, got);
+    if (status)
+        return status;
+    run->number++;
+    return run->pending > pending ? until(run, pending, UINT64_MAX) : 0;
+}
+
+/* One more active message, as far as the window allows. */
 static inline int next(struct run *run, unsigned pending, uint64_t window)
 {
-    if (run->params->verify)
-        return checked_post(run);
     run->xfer.header = run->number + 1;
     int got = run->post(run->handle, &run->xfer);
-    if (got == DONE) {
+    if (got == DONE)
         run->number++;
-    } else {
-        if (got == LATER)
-            run->pending++;
-        else if (got != -EAGAIN || (got = test_post(run)))
-            return got;
-        run->number++;
-        if (run->pending > pending && (got = until(run, pending, UINT64_MAX)))
-            return got;
-    }
-    return window && run->number - run->acked >= window ? until(run, UINT32_MAX, window - 1) : 0;
+    else if ((got = settle(run, got, pending)))
+        return got;
+    return run->number - run->acked >= window ? until(run, UINT32_MAX, window - 1) : 0;
 }
 
 /* Samples wait for their buckets in a handful: one by one, each would hold up the next clock read.
@@ -175,37 +188,74 @@ struct handful {
 
 static void empty(struct handful *h, uint64_t *buckets)
 {
-    for (size_t i = 0; i < h->count; i++)
+    for (size_t i = 0; buckets && i < h->count; i++)
         buckets[stats_bucket(h->ticks[i])]++;
     h->count = 0;
+}
+
+/* The loop itself, where most operations are done when the call returns: until the handful is full
+ * or it is time to look up. */
+static int burst(struct run *run, uint64_t count, unsigned pending, struct handful *h,
+                 uint64_t *before)
+{
+    int (*post)(struct fabric * fabric, const struct xfer *xfer) = run->post;
+    struct fabric *handle = run->handle;
+    const struct xfer *xfer = &run->xfer;
+    const struct clock clock = run->clock;
+    uint64_t last = *before, next_look = run->tally.next;
+    size_t at = h->count, room = LENGTH(h->ticks) - at, end = at + (count < room ? count : room);
+    while (at < end) {
+        int got = post(handle, xfer);
+        if (got == DONE)
+            run->number++;
+        else if ((got = settle(run, got, pending)))
+            return got;
+        uint64_t now = clock_glance(&clock);
+        h->ticks[at++] = now - last;
+        last = now;
+        if (now >= next_look)
+            break;
+    }
+    h->count = at;
+    *before = last;
+    return 0;
+}
+
+/* By hand: with verify, and active messages. */
+static inline int step(struct run *run, unsigned pending, struct handful *h, uint64_t *before)
+{
+    int status = run->verify ? checked_post(run) : next(run, pending, run->params->window);
+    if (status)
+        return status;
+    uint64_t now = clock_glance(&run->clock);
+    h->ticks[h->count++] = now - *before;
+    *before = now;
+    return 0;
 }
 
 static int iterate(struct run *run, uint64_t count, bool keep)
 {
     struct tally *t = &run->tally;
     struct handful samples = {0};
-    uint64_t first = run->number, window = run->test->hears ? run->params->window : 0;
+    uint64_t first = run->number;
     unsigned pending = most_pending(run);
+    bool simple = !run->verify && !run->test->hears;
     int what = TURN_ON;
     tally_start(run);
     uint64_t before = t->begin;
-    for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
-        int status = next(run, pending, window);
+    while (run->number - first < count && what == TURN_ON) {
+        int status = simple ? burst(run, count - (run->number - first), pending, &samples, &before)
+                            : step(run, pending, &samples, &before);
         if (status)
             return status;
-        uint64_t now = clock_glance(&run->clock);
-        samples.ticks[samples.count] = now - before;
-        samples.count += keep;
-        before = now;
-        if (samples.count == LENGTH(samples.ticks))
-            empty(&samples, run->stats->buckets);
-        if (now >= t->next) {
-            empty(&samples, run->stats->buckets);
-            what = turn(run, now, first, keep);
+        if (samples.count == LENGTH(samples.ticks) || before >= t->next)
+            empty(&samples, keep ? run->stats->buckets : NULL);
+        if (before >= t->next) {
+            what = turn(run, before, first, keep);
             before = clock_glance(&run->clock);
         }
     }
-    empty(&samples, run->stats->buckets);
+    empty(&samples, keep ? run->stats->buckets : NULL);
     return what < 0 ? what : 0;
 }
 

@@ -309,6 +309,8 @@ static int make_ready(struct run *run, const struct fabric_choice *choice, const
     run->exposed = true;
     memset(run->buffer.address, 0, run->buffer.length);
     run->size = run->params->size;
+    run->verify = run->params->verify;
+    run->inbox = run->buffer.address + run->receive_at;
     return run->test->prepare(run);
 }
 

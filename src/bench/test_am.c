@@ -33,12 +33,13 @@ static int am_prepare(struct run *run)
 static int am_before(struct run *run, uint64_t number)
 {
     run->xfer.header = number;
-    return run->params->verify ? pattern_fill(run, number, run->xfer.at, run->xfer.length) : 0;
+    return run->verify ? pattern_fill(run, number, run->xfer.at, run->xfer.length) : 0;
 }
 
 static int am_fire(struct run *run, uint64_t number)
 {
-    int status = am_before(run, number);
+    run->xfer.header = number;
+    int status = run->verify ? am_before(run, number) : 0;
     return status ? status : test_post(run);
 }
 
@@ -49,8 +50,6 @@ static int am_arrival(struct run *run, const struct completion *c)
         return fail(-EPROTO,
                     "an active message of %" PRIu64 " bytes where %" PRIu64 " were to come",
                     c->length, run->params->size);
-    if (!run->params->verify)
-        return 0;
     if (header && c->id != run->arrivals)
         return fail(-EBADMSG, "--verify: message %" PRIu64 " came where %" PRIu64 " was to come",
                     c->id, run->arrivals);
@@ -60,9 +59,7 @@ static int am_arrival(struct run *run, const struct completion *c)
 static int am_arrived(struct run *run, uint64_t number)
 {
     int got = run->arrivals >= number ? 1 : test_poll(run);
-    if (got < 0)
-        return got;
-    return run->arrivals >= number;
+    return got < 0 ? got : run->arrivals >= number;
 }
 
 const struct test_op test_am = {.name = "am",

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A copy may be seen in another order than it was made: so long what is not there yet may come. */
-enum { SETTLE_MS = 200 };
+enum { SETTLE_MS = 200, LOOKS_A_POLL = 4 };
 
 static unsigned how(const struct run *run)
 {
@@ -20,7 +20,7 @@ static unsigned how(const struct run *run)
 /* The number is a word where it lies in one piece, otherwise its lowest byte. */
 static size_t stamp_bytes(const struct run *run)
 {
-    return run->params->size % sizeof(uint64_t) ? 1 : sizeof(uint64_t);
+    return run->size % sizeof(uint64_t) ? 1 : sizeof(uint64_t);
 }
 
 static int put_prepare(struct run *run)
@@ -36,9 +36,9 @@ static int put_prepare(struct run *run)
 
 static int put_fire(struct run *run, uint64_t number)
 {
-    size_t stamp = stamp_bytes(run), body = run->params->size - stamp;
+    size_t stamp = stamp_bytes(run), body = run->size - stamp;
     char *at = run->buffer.address + body;
-    int status = run->params->verify ? pattern_fill(run, number, 0, body) : 0;
+    int status = run->verify ? pattern_fill(run, number, 0, body) : 0;
     if (stamp == 1)
         *at = (char)number;
     else
@@ -49,7 +49,7 @@ static int put_fire(struct run *run, uint64_t number)
 static inline bool stamped(const struct run *run, uint64_t number)
 {
     size_t stamp = stamp_bytes(run);
-    const void *at = run->buffer.address + run->receive_at + run->params->size - stamp;
+    const void *at = run->inbox + run->size - stamp;
     if (stamp == 1)
         return atomic_load_explicit((const _Atomic unsigned char *)at, memory_order_acquire) ==
                (unsigned char)number;
@@ -69,8 +69,9 @@ static int look_until_settled(struct run *run, uint64_t number)
 
 static int put_arrived(struct run *run, uint64_t number)
 {
-    if (stamped(run, number))
-        return run->params->verify ? look_until_settled(run, number) : 1;
+    for (int i = 0; i < LOOKS_A_POLL; i++)
+        if (stamped(run, number))
+            return run->verify ? look_until_settled(run, number) : 1;
     int got = test_poll(run);
     return got < 0 ? got : 0;
 }
@@ -122,7 +123,7 @@ static int get_prepare(struct run *run)
                               .remote = &run->remote,
                               .length = run->params->size,
                               .how = how(run)};
-    return run->params->verify ? pattern_fill(run, 0, 0, run->params->size) : 0;
+    return run->verify ? pattern_fill(run, 0, 0, run->params->size) : 0;
 }
 
 /* What was got before must not pass for what is got now. */

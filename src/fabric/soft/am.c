@@ -12,6 +12,12 @@ struct small {
     char bytes[SOFT_LINE_BYTES - sizeof(uint64_t)];
 };
 
+/* In a line, of a message in a slot: its length, the slot and the length of its header in one word,
+ * and its first eight bytes, so that nobody has to fetch the slot to know who it is. */
+struct placed {
+    uint64_t word, first;
+};
+
 /* ---- out ---- */
 
 static inline void write_header(char *to, const struct xfer *x)
@@ -50,16 +56,20 @@ static inline int send_small(struct soft *soft, const struct xfer *x, size_t tot
     return DONE;
 }
 
-/* Length, slot and length of the header in one word. */
 static inline int send_slot(struct soft *soft, const struct xfer *x, uint64_t total)
 {
     struct soft_mail *m = &soft->mail;
     unsigned number = next_slot(m);
     char *payload = m->channel->slots[m->side][number].payload;
-    uint64_t word = total | (uint64_t)number << 32 | (uint64_t)x->header_bytes << 48;
+    const char *from = x->local->address + x->at;
+    struct placed placed = {.word =
+                                total | (uint64_t)number << 32 | (uint64_t)x->header_bytes << 48,
+                            .first = x->header};
+    if (!x->header_bytes && total >= sizeof placed.first)
+        memcpy(&placed.first, from, sizeof placed.first);
     write_header(payload - x->header_bytes, x);
-    memcpy(payload, x->local->address + x->at, x->length);
-    put(soft, m, CODE_AM_SLOT, &word, sizeof word);
+    memcpy(payload, from, x->length);
+    put(soft, m, CODE_AM_SLOT, &placed, sizeof placed);
     return DONE;
 }
 
@@ -179,14 +189,19 @@ static inline int take_small(struct soft_mail *m, struct completion *completion,
 
 static int take_slot(struct soft_mail *m, struct completion *completion, const char *data)
 {
-    uint64_t word;
-    memcpy(&word, data, sizeof word);
-    uint64_t length = word & UINT32_MAX, number = word >> 32 & UINT16_MAX,
-             header_bytes = word >> 48;
+    struct placed placed;
+    memcpy(&placed, data, sizeof placed);
+    uint64_t length = placed.word & UINT32_MAX, number = placed.word >> 32 & UINT16_MAX;
+    uint64_t header_bytes = placed.word >> 48;
     if (length > SOFT_SLOT_BYTES || number >= SOFT_SLOTS || header_bytes > SOFT_HEADER_BYTES)
         return fail(-EPROTO, "soft: an active message longer than its slot");
     m->kept = true;
-    return arrived(completion, m->channel->slots[!m->side][number].payload - header_bytes, length);
+    *completion =
+        (struct completion){.id = length >= sizeof placed.first ? placed.first : 0,
+                            .verb = VERB_ARRIVAL,
+                            .length = length,
+                            .data = m->channel->slots[!m->side][number].payload - header_bytes};
+    return 1;
 }
 
 static int take_lent(struct soft *soft, struct completion *completion, const char *data)

@@ -140,7 +140,10 @@ static inline void put(const struct soft *soft, struct soft_mail *m, unsigned co
         struct soft_half *half = &m->channel->hot[m->side];
         m->held = m->hold;
         m->looks = 0;
-        if (length == sizeof(uint64_t) && soft->whole) {
+        if (soft->whole && (length == sizeof(uint64_t) || length == 2 * sizeof(uint64_t))) {
+            if (length > sizeof(uint64_t))
+                memcpy(half->data + sizeof(uint64_t), (const char *)data + sizeof(uint64_t),
+                       sizeof(uint64_t));
             store_whole(half, head, data);
             return;
         }

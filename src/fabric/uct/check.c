@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Are the atomics what they are called? In shared memory they are UCX's own code, and there are
- * releases whose fetching XOR writes zero. Each is tried on our own memory, and what is wrong is not
- * offered. */
+ * releases whose fetching XOR writes zero. Each is tried on our own memory, and what is wrong is
+ * not offered. */
 #include "fabric/uct/uct.h"
 
 #include <errno.h>

@@ -192,7 +192,8 @@ static int no_place(const char *device)
     visit_all(add_name, all);
     if (!*device)
         return lane_host->fail(-ENODEV, "uct: which transport and device? There are: %s", all);
-    return lane_host->fail(-ENODEV, "uct: there is no \"%s\" here; there are: %s", device + (*device == '/'), all);
+    return lane_host->fail(-ENODEV, "uct: there is no \"%s\" here; there are: %s",
+                           device + (*device == '/'), all);
 }
 
 /* ---- choosing ---- */

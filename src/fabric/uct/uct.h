@@ -165,6 +165,7 @@ struct lane {
     unsigned todo;
     unsigned next, count, room; /* of events */
     struct completion *events;
+    struct completion *sink, *sink_end; /* where a poll that is under way wants arrivals */
     size_t put_max[LAYOUTS], get_max[LAYOUTS], am_max[LAYOUTS];
     enum settle settle;
     bool looks, needs_memh, draining;
