@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCHES = 8, LABELS = 1024 };
+enum { BATCHES = 8, LABEL_MOST = 128, LABELS = BATCHES * (LABEL_MOST + 1) };
 
 static const char goodbye[] = "bye=1\n", accepted[] = "yes=1\n";
 
@@ -25,6 +25,7 @@ struct session {
     bool usable; /* the connection, after the last test */
     struct batch batches[BATCHES];
     int batch_count;
+    const struct batch_line *at[BATCHES]; /* the line of each file that the test comes from */
     struct report_boxed boxed;
     const char *group, *labels; /* of the test that runs */
     int print_status;
@@ -147,6 +148,8 @@ static int apply_line(const struct batch_line *line, struct opt_set *set)
     int given;
     if (line->error)
         return fail(-EINVAL, "%s", line->error);
+    if (strlen(line->words[0]) > LABEL_MOST)
+        return fail(-EINVAL, "a label of more than %d characters", LABEL_MOST);
     uint8_t before[OPT_MAX];
     memcpy(before, set->origin, sizeof before);
     memset(set->origin, OPT_BY_DEFAULT, sizeof set->origin);
@@ -163,6 +166,19 @@ static void say_line(const struct batch *batch, const struct batch_line *line, c
 {
     char sentence[1024];
     snprintf(sentence, sizeof sentence, "%.300s:%u: %s", batch->path, line->number, why);
+    shell_say(sentence);
+}
+
+/* All the lines that a test of the product comes from. */
+static void say_lines(const struct session *s, const char *why)
+{
+    char sentence[2048] = "";
+    size_t used = 0;
+    for (int i = 0; i < s->batch_count && used < sizeof sentence; i++)
+        used += (size_t)snprintf(sentence + used, sizeof sentence - used, "%s%.200s:%u",
+                                 i ? ", " : "", s->batches[i].path, s->at[i]->number);
+    if (used < sizeof sentence)
+        snprintf(sentence + used, sizeof sentence - used, ": %s", why);
     shell_say(sentence);
 }
 
@@ -200,8 +216,7 @@ static bool over(const struct session *s)
 }
 
 /* Every line of this file, on top of the lines of the files before it. */
-static void product(struct session *s, int level, const struct opt_set *outer, const char *labels,
-                    const struct batch_line *line)
+static void product(struct session *s, int level, const struct opt_set *outer, const char *labels)
 {
     if (level == s->batch_count) {
         struct perftest options = *(const struct perftest *)outer->base;
@@ -215,7 +230,7 @@ static void product(struct session *s, int level, const struct opt_set *outer, c
         s->failures++;
         s->status = status;
         if (level && status != -EINTR)
-            say_line(&s->batches[level - 1], line, fail_reason());
+            say_lines(s, fail_reason());
         return;
     }
     const struct batch *batch = &s->batches[level];
@@ -229,7 +244,8 @@ static void product(struct session *s, int level, const struct opt_set *outer, c
         apply_line(&batch->lines[i], &set);
         snprintf(joined, sizeof joined, "%s%s%s", labels, level ? "\n" : "",
                  batch->lines[i].words[0]);
-        product(s, level + 1, &set, joined, &batch->lines[i]);
+        s->at[level] = &batch->lines[i];
+        product(s, level + 1, &set, joined);
     }
 }
 
@@ -257,7 +273,8 @@ static void name_columns(const struct session *s, char *columns, size_t room)
     for (int i = 0; i < s->batch_count; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s", s->batches[i].path);
-        int n = snprintf(columns + used, room - used, "%s%s", i ? "\n" : "", basename(path));
+        int n = snprintf(columns + used, room - used, "%s%.*s", i ? "\n" : "", LABEL_MOST,
+                         basename(path));
         if (n > 0 && used + (size_t)n < room)
             used += (size_t)n;
     }
@@ -275,7 +292,7 @@ static int run_all(struct session *s)
                                      .grouped = s->options.grouped,
                                      .columns = columns};
     s->usable = true;
-    product(s, 0, &s->set, "", NULL);
+    product(s, 0, &s->set, "");
     if (s->usable && !blob_print(&bye, "%s", goodbye))
         peer_tell(s->peer, &bye);
     if (!s->failures || !s->batch_count || shell_stop)

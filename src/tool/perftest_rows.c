@@ -170,12 +170,41 @@ int perf_help(const struct opt_set *set, struct blob *text)
 
 /* ---- what they come to ---- */
 
+/* Is it a device of some transport? And all that there is. */
+struct search {
+    const char *device;
+    bool found;
+    size_t used;
+    char all[600];
+};
+
+static void look_at(void *arg, const char *device, const char *what)
+{
+    struct search *s = arg;
+    const char *slash = strchr(device, '/');
+    (void)what;
+    s->found |= slash && strcmp(slash + 1, s->device) == 0;
+    if (s->used < sizeof s->all)
+        s->used += (size_t)snprintf(s->all + s->used, sizeof s->all - s->used, " %s", device);
+}
+
+static int find_device(const char *device)
+{
+    struct search search = {.device = device};
+    fabric_list(look_at, &search);
+    return search.found ? 0
+                        : fail(-ENODEV, "no device \"%s\" here; there are:%s", device, search.all);
+}
+
 int perf_device(const char *transport, const char *device, char *text, size_t room)
 {
     bool both = *transport && *device;
     const char *colon = strchr(transport, ':');
     int n;
     struct fabric_choice choice;
+    bool bare = !*transport && *device && !fabric_named(device) && fabric_choose(device, &choice);
+    if (bare && find_device(device))
+        return -ENODEV;
     if (both && strchr(device, ':') && fabric_named(device) && !fabric_named(transport))
         return fail(-EINVAL, "device %s is of another fabric than transport %s", device, transport);
     /* A transport of UCX's has no colon. */
@@ -184,7 +213,7 @@ int perf_device(const char *transport, const char *device, char *text, size_t ro
                     (int)(colon - transport), transport, (int)(colon - transport), transport);
     if (*transport && fabric_named(transport))
         n = snprintf(text, room, "%s%s%s", transport, !both ? "" : colon ? "/" : ":", device);
-    else if (!*transport && (!*device || fabric_named(device) || !fabric_choose(device, &choice)))
+    else if (!*transport && !bare)
         n = snprintf(text, room, "%s", device);
     else if (fabric_named("uct"))
         n = snprintf(text, room, "uct:%s%s%s", transport, *device ? "/" : "", device);
