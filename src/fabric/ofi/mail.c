@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages: libfabric's own sends and receives, bounded by a window of what the other end has not
+ * consumed. By rendezvous an empty message takes the place in the order, a note says where the
+ * bytes are, and the target reads them. Receives are handed out in the order of their posting. */
+#include "fabric/ofi/ofi.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <string.h>
+
+enum { TELL_EVERY = RAIL_WINDOW / 4 };
+
+/* ---- out ---- */
+
+static int refuse(const struct rail *r, const struct xfer *x, const char *what)
+{
+    if (!r->connected)
+        return rail_host->fail(-ENOTCONN, "ofi: not connected");
+    return rail_host->fail(-ERANGE, "ofi: a %s of %zu bytes at %zu of a buffer of %zu", what,
+                           x->length, x->at, x->local->length);
+}
+
+static int send_inline(struct rail *r, const struct xfer *x)
+{
+    const char *from = x->local->address + x->at;
+    ssize_t status = x->how & HINT(MATCHING) ? fi_tinject(r->ep, from, x->length, r->peer,
+                                                          rail_tag_class(CLASS_MATCHED))
+                                             : fi_inject(r->ep, from, x->length, r->peer);
+    return status ? rail_refuse(r, "send", status) : DONE;
+}
+
+static int send_later(struct rail *r, const struct xfer *x)
+{
+    struct rail_slot *slot = rail_slot_take(r, VERB_SEND, x->id, x->length);
+    void *desc = rail_desc(r, x->local);
+    char *from = x->local->address + x->at;
+    if (!slot)
+        return -EAGAIN;
+    ssize_t status = x->how & HINT(MATCHING)
+                         ? fi_tsend(r->ep, from, x->length, desc, r->peer,
+                                    rail_tag_class(CLASS_MATCHED), &slot->context)
+                         : fi_send(r->ep, from, x->length, desc, r->peer, &slot->context);
+    return rail_begun(r, slot, status, "send");
+}
+
+/* ---- out by rendezvous ---- */
+
+/* The empty message that says: here belongs what descriptor number so and so is about. */
+static void mark(struct rail *r)
+{
+    struct rail_mail *m = &r->mail;
+    uint32_t number = (uint32_t)(m->asks - 1);
+    ssize_t status = m->mark_matching ? fi_tinjectdata(r->ep, NULL, 0, number, r->peer,
+                                                       rail_tag_class(CLASS_MATCHED))
+                                      : fi_injectdata(r->ep, NULL, 0, number, r->peer);
+    m->mark_owed = status == -FI_EAGAIN;
+    if (m->mark_owed)
+        r->todo |= TODO_MARK;
+    else
+        r->todo &= ~(unsigned)TODO_MARK;
+    if (status && !m->mark_owed)
+        rail_lose(r, fi_strerror((int)-status));
+}
+
+void rail_mark_work(struct rail *r)
+{
+    mark(r);
+}
+
+static int send_pull(struct rail *r, const struct xfer *x)
+{
+    struct rail_mail *m = &r->mail;
+    struct rail_news news = {
+        .number = m->asks, .entry = RAIL_ENTRIES, .at = x->at, .length = x->length};
+    for (uint64_t i = 0; i < RAIL_ENTRIES; i++)
+        if (r->exposed[i].region == x->local)
+            news.entry = i;
+    if (news.entry == RAIL_ENTRIES)
+        return rail_host->fail(-EINVAL, "ofi: a rendezvous from memory that is not exposed");
+    struct rail_slot *slot = rail_slot_take(r, VERB_SEND, x->id, x->length);
+    if (!slot)
+        return -EAGAIN;
+    int status = rail_tell(r, NOTE_PULL, &news, sizeof news);
+    if (status) {
+        rail_slot_give(r, slot);
+        return status;
+    }
+    m->asked[m->asks++ % RAIL_SLOTS] = slot;
+    m->mark_matching = x->how & HINT(MATCHING);
+    mark(r);
+    return LATER;
+}
+
+/* They are pulled in order: the oldest are the ones. */
+void rail_note_pulled(struct rail *r, uint64_t count)
+{
+    struct rail_mail *m = &r->mail;
+    if (count > m->asks)
+        return rail_lose(r, "it pulled what was not there");
+    for (; m->pulled < count; m->pulled++)
+        rail_slot_done(r, m->asked[m->pulled % RAIL_SLOTS], 0);
+}
+
+int rail_send(struct fabric *fabric, const struct xfer *x)
+{
+    struct rail *r = (struct rail *)fabric;
+    struct rail_mail *m = &r->mail;
+    if (!r->connected || !rail_in_buffer(x))
+        return refuse(r, x, "message");
+    if (x->how & HINT(INLINE) && x->length > r->inject)
+        return rail_host->fail(-EMSGSIZE, "ofi: %zu bytes inline, and %s takes %zu", x->length,
+                               r->port.name, r->inject);
+    if (m->sent - m->acked >= RAIL_WINDOW || m->mark_owed)
+        return -EAGAIN;
+    int got = x->how & HINT(RENDEZVOUS) ? send_pull(r, x)
+              : x->how & HINT(INLINE)   ? send_inline(r, x)
+                                        : send_later(r, x);
+    if (got >= 0)
+        m->sent++;
+    return got;
+}
+
+/* ---- in ---- */
+
+int rail_recv(struct fabric *fabric, const struct xfer *x)
+{
+    struct rail *r = (struct rail *)fabric;
+    struct rail_mail *m = &r->mail;
+    if (!rail_in_buffer(x))
+        return refuse(r, x, "receive");
+    if (m->posted - m->filled == RAIL_RECEIVES)
+        return -EAGAIN;
+    struct rail_receive *receive = &m->receives[m->posted % RAIL_RECEIVES];
+    void *desc = rail_desc(r, x->local);
+    receive->state = POSTED;
+    receive->region = x->local;
+    receive->to = x->local->address + x->at;
+    receive->room = x->length;
+    receive->id = x->id;
+    receive->pulled = false;
+    receive->status = 0;
+    ssize_t status =
+        x->how & HINT(MATCHING)
+            ? fi_trecv(r->ep, receive->to, x->length, desc, FI_ADDR_UNSPEC,
+                       rail_tag_class(CLASS_MATCHED), rail_tag_ignore, &receive->context)
+            : fi_recv(r->ep, receive->to, x->length, desc, FI_ADDR_UNSPEC, &receive->context);
+    if (status)
+        return rail_refuse(r, "receive", status);
+    m->posted++;
+    return LATER;
+}
+
+void rail_release(struct rail *r)
+{
+    struct rail_mail *m = &r->mail;
+    while (m->filled != m->posted) {
+        struct rail_receive *receive = &m->receives[m->filled % RAIL_RECEIVES];
+        if (receive->state != FILLED)
+            break;
+        *rail_event(r) = (struct completion){.id = receive->id,
+                                             .verb = VERB_RECV,
+                                             .status = receive->status,
+                                             .length = receive->length};
+        m->filled++;
+        m->consumed++;
+        if (receive->pulled) {
+            m->pulls_done++;
+            r->todo |= TODO_OWED;
+        }
+    }
+    if (m->consumed - m->told >= TELL_EVERY)
+        r->todo |= TODO_OWED;
+}
+
+static int too_long(const struct rail_receive *receive, uint64_t length)
+{
+    return rail_host->fail(-EMSGSIZE, "ofi: a message of %" PRIu64 " bytes into a buffer of %zu",
+                           length, receive->room);
+}
+
+void rail_receive_failed(struct rail *r, struct rail_receive *receive, uint64_t length, int status)
+{
+    receive->state = FILLED;
+    receive->length = length;
+    receive->status = status == -EMSGSIZE ? too_long(receive, length) : status;
+    rail_release(r);
+}
+
+void rail_received(struct rail *r, struct rail_receive *receive,
+                   const struct fi_cq_tagged_entry *entry)
+{
+    if (__builtin_expect(entry->flags & FI_REMOTE_CQ_DATA, 0)) {
+        receive->state = TO_PULL;
+        receive->pull = (uint32_t)entry->data;
+        r->todo |= TODO_PULL;
+        return;
+    }
+    receive->state = FILLED;
+    receive->length = entry->len;
+    rail_release(r);
+}
+
+/* ---- in by rendezvous ---- */
+
+void rail_note_news(struct rail *r, const struct rail_news *news)
+{
+    r->mail.news[news->number % RAIL_SLOTS] = *news;
+    /* From zero, so that nothing which was never said has a number. */
+    r->mail.news[news->number % RAIL_SLOTS].number++;
+    r->todo |= TODO_PULL;
+}
+
+/* Whether it is under way, or needs to be; otherwise it is tried again. */
+static bool pull(struct rail *r, struct rail_receive *receive)
+{
+    const struct rail_news *news = &r->mail.news[receive->pull % RAIL_SLOTS];
+    if ((uint32_t)(news->number - 1) != receive->pull || !news->number)
+        return false;
+    const struct rail_remote *from = news->entry < RAIL_ENTRIES ? r->by_entry[news->entry] : NULL;
+    if (!from || news->length > from->length || news->at > from->length - news->length) {
+        rail_lose(r, "it sent what makes no sense");
+        return false;
+    }
+    uint64_t fits = news->length < receive->room ? news->length : receive->room;
+    struct rail_slot *slot = rail_slot_take(r, VERBS, 0, fits);
+    if (!slot)
+        return false;
+    slot->receive = receive;
+    ssize_t status = fits
+                         ? fi_read(r->ep, receive->to, fits, rail_desc(r, receive->region), r->peer,
+                                   rail_target(from, news->at), from->rkey, &slot->context)
+                         : 0;
+    if (status) {
+        rail_slot_give(r, slot);
+        if (status != -FI_EAGAIN)
+            rail_lose(r, fi_strerror((int)-status));
+        return false;
+    }
+    receive->state = PULLING;
+    receive->pulled = true;
+    receive->length = news->length;
+    receive->status = fits < news->length ? too_long(receive, news->length) : 0;
+    if (!fits)
+        rail_slot_done(r, slot, 0);
+    return true;
+}
+
+void rail_pull_work(struct rail *r)
+{
+    struct rail_mail *m = &r->mail;
+    bool waits = false;
+    for (uint64_t i = m->filled; i != m->posted; i++) {
+        struct rail_receive *receive = &m->receives[i % RAIL_RECEIVES];
+        if (receive->state == TO_PULL && !pull(r, receive))
+            waits = true;
+    }
+    if (!waits)
+        r->todo &= ~(unsigned)TODO_PULL;
+}
