@@ -91,9 +91,11 @@ static int am_short(struct rail *r, const struct xfer *x)
     return status ? rail_refuse(r, "am", status) : DONE;
 }
 
+/* Its completion is waited for, though the source is free at once: a long message may be fetched by
+ * the other end, while we poll. */
 static int am_bcopy(struct rail *r, const struct xfer *x)
 {
-    struct rail_slot *slot = rail_slot_take(r, VERBS, x->id, x->length);
+    struct rail_slot *slot = rail_slot_take(r, VERB_AM, x->id, x->length);
     if (!slot)
         return -EAGAIN;
     if (!rail_slot_bounce(r, slot)) {
@@ -103,8 +105,7 @@ static int am_bcopy(struct rail *r, const struct xfer *x)
     size_t length = pack(slot->bounce, x);
     ssize_t status = fi_tsend(r->ep, slot->bounce, length, r->arena_desc, r->peer,
                               rail_tag(r, CLASS_AM, 0), &slot->context);
-    int got = rail_begun(r, slot, status, "am");
-    return got == LATER ? DONE : got;
+    return rail_begun(r, slot, status, "am");
 }
 
 static int am_zcopy(struct rail *r, const struct xfer *x)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Atomics as libfabric has them. Those that compare always fetch: where nothing is to be fetched,
- * the old value goes into memory of our own. AXOR is a masked swap where that says the same, and
- * otherwise a compare-and-swap that is repeated until nothing came between. */
+ * the old value goes into memory of our own. AXOR is a masked swap where that says the same; it,
+ * and comparing with zero or NaN, is otherwise a compare-and-swap repeated until nothing came
+ * between. */
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>
@@ -133,7 +134,7 @@ static ssize_t issue(struct rail *r, struct call *c, struct rail_slot *slot)
                                 1, FI_COMPLETION);
 }
 
-/* ---- AXOR where a masked swap does not say the same ---- */
+/* ---- what takes more than one call ---- */
 
 static uint64_t number(const void *bytes, size_t size)
 {
@@ -142,13 +143,38 @@ static uint64_t number(const void *bytes, size_t size)
     return value;
 }
 
+/* Providers compare the bits of numbers, for which both zeroes are one and NaN is never equal. */
+static bool same_real(uint64_t a, uint64_t b, uint8_t type)
+{
+    float fa[2], fb[2];
+    double da, db;
+    if (type == AMO_DOUBLE) {
+        memcpy(&da, &a, sizeof da);
+        memcpy(&db, &b, sizeof db);
+        return da == db;
+    }
+    memcpy(fa, &a, sizeof fa);
+    memcpy(fb, &b, sizeof fb);
+    return fa[0] == fb[0] && (type == AMO_FLOAT || fa[1] == fb[1]);
+}
+
+/* What follows from an old value. */
+static uint64_t outcome(const struct rail_loop *loop, uint64_t old)
+{
+    if (loop->op == AMO_AXOR)
+        return (old & ~loop->compare) ^ loop->operand;
+    return same_real(loop->compare, old, loop->type) ? loop->operand : old;
+}
+
 /* Puts in place what follows from the guess, which stands in the slot. */
 static ssize_t step(struct rail *r, struct rail_slot *slot)
 {
+    static const enum fi_datatype widths[] = {
+        [1] = FI_UINT8, [2] = FI_UINT16, [4] = FI_UINT32, [8] = FI_UINT64};
     const struct rail_loop *loop = &slot->loop;
-    uint64_t next = (number(slot->small + COMPARE_AT, loop->size) & ~loop->mask) ^ loop->operand;
+    uint64_t next = outcome(loop, number(slot->small + COMPARE_AT, loop->size));
     struct call c = {.form = COMPARE,
-                     .type = loop->type,
+                     .type = widths[loop->size],
                      .op = FI_CSWAP,
                      .to = loop->to,
                      .rkey = slot->remote->rkey,
@@ -198,19 +224,36 @@ static ssize_t begin_loop(struct rail *r, const struct xfer *x, struct rail_slot
 {
     size_t size = sizes[x->amo.type];
     slot->loop = (struct rail_loop){.to = rail_target(slot->remote, x->remote_at),
-                                    .mask = number(x->amo.compare, size),
+                                    .compare = number(x->amo.compare, size),
                                     .operand = number(x->amo.operand, size),
                                     .result = x->amo.fetch ? x->amo.result : NULL,
-                                    .type = types[x->amo.type],
-                                    .size = (uint32_t)size};
-    memset(slot->small + COMPARE_AT, 0, AMO_MAX_BYTES);
+                                    .size = (uint32_t)size,
+                                    .op = x->amo.op,
+                                    .type = x->amo.type};
+    /* Most likely there is what is compared with. */
+    memcpy(slot->small + COMPARE_AT, &slot->loop.compare, size);
     return step(r, slot);
 }
 
-static bool needs_loop(const struct xfer *x)
+static bool is_edge(const struct xfer *x)
+{
+    uint64_t compare = number(x->amo.compare, sizes[x->amo.type]), zero = 0;
+    uint64_t halves[2] = {compare & UINT32_MAX, compare >> 32};
+    if (x->amo.type == AMO_DOUBLE)
+        return same_real(compare, zero, AMO_DOUBLE) || !same_real(compare, compare, AMO_DOUBLE);
+    for (int i = 0; i < (x->amo.type == AMO_FLOAT ? 1 : 2); i++)
+        if (same_real(halves[i], zero, AMO_FLOAT) || !same_real(halves[i], halves[i], AMO_FLOAT))
+            return true;
+    return false;
+}
+
+static inline bool needs_loop(const struct xfer *x)
 {
     size_t size = sizes[x->amo.type];
-    return x->amo.op == AMO_AXOR && number(x->amo.operand, size) & ~number(x->amo.compare, size);
+    if (x->amo.op == AMO_AXOR)
+        return number(x->amo.operand, size) & ~number(x->amo.compare, size);
+    return x->amo.op == AMO_CSWAP && x->amo.type >= AMO_FLOAT && x->amo.compare_op == AMO_EQ &&
+           size <= sizeof(uint64_t) && is_edge(x);
 }
 
 /* ---- the verb ---- */

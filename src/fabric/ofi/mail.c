@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TELL_EVERY = RAIL_WINDOW / 4 };
@@ -114,15 +115,71 @@ int rail_send(struct fabric *fabric, const struct xfer *x)
                                r->port.name, r->inject);
     if (m->sent - m->acked >= RAIL_WINDOW || m->mark_owed)
         return -EAGAIN;
-    int got = x->how & HINT(RENDEZVOUS) ? send_pull(r, x)
-              : x->how & HINT(INLINE)   ? send_inline(r, x)
-                                        : send_later(r, x);
+    bool pulls = x->how & HINT(RENDEZVOUS) || (x->length > m->their_room && r->pulls);
+    int got = pulls                   ? send_pull(r, x)
+              : x->how & HINT(INLINE) ? send_inline(r, x)
+                                      : send_later(r, x);
     if (got >= 0)
         m->sent++;
     return got;
 }
 
 /* ---- in ---- */
+
+/* As long as every receive that is posted has room for it, so much may be sent outright. */
+static void raise_room(struct rail *r, size_t room)
+{
+    struct rail_mail *m = &r->mail;
+    for (uint64_t i = m->filled; i != m->posted; i++) {
+        const struct rail_receive *other = &m->receives[i % RAIL_RECEIVES];
+        if ((other->in_own ? other->own_room : other->room) < room)
+            return;
+    }
+    m->room = room;
+    r->todo |= TODO_OWED;
+}
+
+static int take_own(struct rail *r, struct rail_receive *receive, size_t room)
+{
+    if (receive->own_room >= room)
+        return 0;
+    int status = rail_host->memory_enough(room);
+    if (status)
+        return status;
+    if (receive->own_mr)
+        fi_close(&receive->own_mr->fid);
+    receive->own_mr = NULL;
+    receive->own_room = 0;
+    free(receive->own);
+    receive->own = malloc(room);
+    if (!receive->own)
+        return rail_host->fail(-ENOMEM, "ofi: no memory for a receive of %zu bytes", room);
+    status = r->local_mr ? rail_register(r, receive->own, room, &receive->own_mr) : 0;
+    receive->own_room = status ? 0 : room;
+    return status;
+}
+
+void rail_mail_close(struct rail *r)
+{
+    for (int i = 0; i < RAIL_RECEIVES; i++) {
+        if (r->mail.receives[i].own_mr)
+            fi_close(&r->mail.receives[i].own_mr->fid);
+        free(r->mail.receives[i].own);
+    }
+}
+
+static ssize_t post(struct rail *r, struct rail_receive *receive, unsigned how)
+{
+    void *to = receive->in_own ? receive->own : receive->to;
+    size_t room = receive->in_own ? receive->own_room : receive->room;
+    void *desc = !receive->in_own  ? rail_desc(r, receive->region)
+                 : receive->own_mr ? fi_mr_desc(receive->own_mr)
+                                   : NULL;
+    return how & HINT(MATCHING)
+               ? fi_trecv(r->ep, to, room, desc, FI_ADDR_UNSPEC, rail_tag_class(CLASS_MATCHED),
+                          rail_tag_ignore, &receive->context)
+               : fi_recv(r->ep, to, room, desc, FI_ADDR_UNSPEC, &receive->context);
+}
 
 int rail_recv(struct fabric *fabric, const struct xfer *x)
 {
@@ -133,7 +190,12 @@ int rail_recv(struct fabric *fabric, const struct xfer *x)
     if (m->posted - m->filled == RAIL_RECEIVES)
         return -EAGAIN;
     struct rail_receive *receive = &m->receives[m->posted % RAIL_RECEIVES];
-    void *desc = rail_desc(r, x->local);
+    if (x->length > m->room && r->pulls)
+        raise_room(r, x->length);
+    receive->in_own = x->length < m->room;
+    int status = receive->in_own ? take_own(r, receive, m->room) : 0;
+    if (status)
+        return status;
     receive->state = POSTED;
     receive->region = x->local;
     receive->to = x->local->address + x->at;
@@ -141,13 +203,9 @@ int rail_recv(struct fabric *fabric, const struct xfer *x)
     receive->id = x->id;
     receive->pulled = false;
     receive->status = 0;
-    ssize_t status =
-        x->how & HINT(MATCHING)
-            ? fi_trecv(r->ep, receive->to, x->length, desc, FI_ADDR_UNSPEC,
-                       rail_tag_class(CLASS_MATCHED), rail_tag_ignore, &receive->context)
-            : fi_recv(r->ep, receive->to, x->length, desc, FI_ADDR_UNSPEC, &receive->context);
-    if (status)
-        return rail_refuse(r, "receive", status);
+    ssize_t posted = post(r, receive, x->how);
+    if (posted)
+        return rail_refuse(r, "receive", posted);
     m->posted++;
     return LATER;
 }
@@ -199,6 +257,11 @@ void rail_received(struct rail *r, struct rail_receive *receive,
     }
     receive->state = FILLED;
     receive->length = entry->len;
+    if (receive->in_own) {
+        bool fits = entry->len <= receive->room;
+        memcpy(receive->to, receive->own, fits ? entry->len : receive->room);
+        receive->status = fits ? 0 : too_long(receive, entry->len);
+    }
     rail_release(r);
 }
 

@@ -111,6 +111,9 @@ static bool heed(struct rail *r, enum note kind, const void *data, size_t length
     case NOTE_PULLED:
         rail_note_pulled(r, word);
         return length == sizeof word;
+    case NOTE_ROOM:
+        r->mail.their_room = (size_t)word;
+        return length == sizeof word;
     case NOTE_WITHDRAWN:
         withdrawn(r, word);
         return length == sizeof word;
@@ -130,17 +133,30 @@ void rail_note_arrived(struct rail *r, struct rail_bounce *note,
 
 /* ---- what is owed ---- */
 
-void rail_tell_owed(struct rail *r)
+static int tell_next(struct rail *r)
 {
     struct rail_mail *m = &r->mail;
-    if (m->pulls_told != m->pulls_done) {
-        uint64_t count = m->pulls_done;
-        if (rail_tell(r, NOTE_PULLED, &count, sizeof count))
-            return;
-        m->pulls_told = count;
-    } else if (m->consumed - m->told >= TELL_MAIL || r->post.recycled - r->post.told >= TELL_AM) {
-        if (rail_tell(r, NOTE_ACK, NULL, 0))
-            return;
+    int status = 0;
+    if (m->room_told != m->room) {
+        uint64_t room = m->room;
+        status = rail_tell(r, NOTE_ROOM, &room, sizeof room);
+        if (!status)
+            m->room_told = m->room;
     }
-    r->todo &= ~(unsigned)TODO_OWED;
+    if (!status && m->pulls_told != m->pulls_done) {
+        uint64_t count = m->pulls_done;
+        status = rail_tell(r, NOTE_PULLED, &count, sizeof count);
+        if (!status)
+            m->pulls_told = count;
+    }
+    if (!status &&
+        (m->consumed - m->told >= TELL_MAIL || r->post.recycled - r->post.told >= TELL_AM))
+        status = rail_tell(r, NOTE_ACK, NULL, 0);
+    return status;
+}
+
+void rail_tell_owed(struct rail *r)
+{
+    if (r->connected && !tell_next(r))
+        r->todo &= ~(unsigned)TODO_OWED;
 }

@@ -112,6 +112,7 @@ static void prepare(struct rail *r, const struct fabric_facts *facts,
     r->looks = want->looks;
     r->waw = order & (FI_ORDER_RMA_WAW | FI_ORDER_WAW);
     r->raw = order & (FI_ORDER_RMA_RAW | FI_ORDER_RAW);
+    r->pulls = facts->honours & HINT(RENDEZVOUS);
     r->amo_injects = rail_injects_atomics(info);
     memcpy(r->amo, facts->amo, sizeof r->amo);
     memcpy(r->cswap, facts->cswap, sizeof r->cswap);
@@ -135,6 +136,7 @@ static void rail_close(struct fabric *fabric)
     for (int i = 0; i < RAIL_ENTRIES; i++)
         if (r->exposed[i].mr)
             fi_close(&r->exposed[i].mr->fid);
+    rail_mail_close(r);
     if (r->arena_mr)
         fi_close(&r->arena_mr->fid);
     rail_port_close(&r->port);

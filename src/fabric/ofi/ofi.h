@@ -91,10 +91,10 @@ struct rail_remote {
 
 /* A compare-and-swap that is repeated until nothing came between. */
 struct rail_loop {
-    uint64_t to, mask, operand;
+    uint64_t to, compare, operand;
     void *result;
-    enum fi_datatype type;
     uint32_t size;
+    uint8_t op, type;
 };
 
 /* An operation under way. */
@@ -119,6 +119,10 @@ struct rail_receive {
     struct region *region;
     char *to;
     size_t room;
+    char *own; /* a longer buffer than the caller's, or NULL */
+    size_t own_room;
+    struct fid_mr *own_mr;
+    bool in_own;
     uint64_t id, length;
     uint32_t pull; /* which of the other end's descriptors */
     bool pulled;
@@ -143,6 +147,7 @@ struct rail_mail {
     uint64_t consumed, told; /* theirs */
     struct rail_receive receives[RAIL_RECEIVES];
     uint64_t posted, filled;
+    size_t room, room_told, their_room;  /* no receive is posted with less */
     struct rail_slot *asked[RAIL_SLOTS]; /* sends that the other end is to pull */
     uint64_t asks, pulled;
     bool mark_owed, mark_matching; /* the last descriptor is out, its place in the order is not */
@@ -176,7 +181,7 @@ struct rail {
     uint64_t virtual_address, local_mr; /* bits of the mode, or 0 */
     bool looks, linked, tried, said, heard, connected;
     bool raw, waw; /* the provider keeps this order of its own */
-    bool amo_injects, matching;
+    bool amo_injects, pulls;
     struct rail_slot *free;
     unsigned orders; /* writes and atomics under way */
 
@@ -323,7 +328,7 @@ static inline struct completion *rail_event(struct rail *rail)
 /* ---- notes.c: what the ends tell each other, and the tags ---- */
 
 enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED };
-enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN };
+enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM };
 enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
 static const uint64_t rail_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
 
@@ -371,6 +376,7 @@ void rail_received(struct rail *rail, struct rail_receive *receive,
                    const struct fi_cq_tagged_entry *entry);
 void rail_receive_failed(struct rail *rail, struct rail_receive *receive, uint64_t length,
                          int status);
+void rail_mail_close(struct rail *rail);
 /* Receives that are complete, in order. */
 void rail_release(struct rail *rail);
 void rail_pull_work(struct rail *rail);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BATCH = 8 };
@@ -61,20 +62,22 @@ static inline void handle(struct rail *r, const struct fi_cq_tagged_entry *entry
 static void handle_error(struct rail *r, const struct fi_cq_err_entry *e)
 {
     struct rail_context *context = e->op_context;
-    bool loss = rail_is_loss(e->err);
+    /* Some providers say it with a sign. */
+    int error = abs(e->err);
+    bool loss = rail_is_loss(error);
     if (context && context->what == IS_SLOT) {
         struct rail_slot *slot = (struct rail_slot *)context;
-        rail_slot_done(r, slot, rail_refuse(r, verb_words[slot->verb], -e->err));
+        rail_slot_done(r, slot, rail_refuse(r, verb_words[slot->verb], -error));
     } else if (context && context->what == IS_RECEIVE) {
         struct rail_receive *receive = (struct rail_receive *)context;
-        if (e->err == FI_ETRUNC)
+        if (error == FI_ETRUNC)
             return rail_receive_failed(r, receive, e->len + e->olen, -EMSGSIZE);
-        rail_receive_failed(r, receive, 0, rail_refuse(r, "receive", -e->err));
+        rail_receive_failed(r, receive, 0, rail_refuse(r, "receive", -error));
     } else {
         loss = true;
     }
     if (loss)
-        rail_lose(r, fi_strerror(e->err));
+        rail_lose(r, fi_strerror(error));
 }
 
 static void trouble(struct rail *r, ssize_t status)
