@@ -65,11 +65,12 @@ static void proofs(struct fabric_facts *facts)
     facts->proves[VERB_AM] = "our buffer may be used again";
 }
 
-/* The hints of an atomic are others than those of the rest. */
+/* The hints of an atomic are others than those of the rest: who wants atomics, and at most writes
+ * besides, is told about them. */
 static void hints(const struct fi_info *info, const struct fabric_want *want,
                   struct fabric_facts *facts)
 {
-    bool atomics_only = want->verbs == VERB(ATOMIC);
+    bool atomics_only = (want->verbs & ~VERB(WRITE)) == VERB(ATOMIC);
     facts->honours = HINT(RESTRICTED) | HINT(BCOPY) | HINT(ZCOPY);
     facts->max_inline = info->tx_attr->inject_size;
     if (facts->max_inline)

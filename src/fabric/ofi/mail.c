@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TELL_EVERY = RAIL_WINDOW / 4 };
+enum { TELL_EVERY = RAIL_WINDOW / 4, IN_NOTE = RAIL_ENTRIES };
 
 /* ---- out ---- */
 
@@ -70,28 +70,45 @@ void rail_mark_work(struct rail *r)
     mark(r);
 }
 
+/* In the note itself, if it is short and the caller does not insist: then we need not poll. */
+static bool describe(const struct rail *r, const struct xfer *x, struct rail_news *news)
+{
+    news->head.number = r->mail.asks;
+    news->head.entry = IN_NOTE;
+    news->head.at = x->at;
+    news->head.length = x->length;
+    if (x->length <= sizeof news->data && !(x->how & HINT(RENDEZVOUS))) {
+        memcpy(news->data, x->local->address + x->at, x->length);
+        return true;
+    }
+    for (uint64_t i = 0; i < RAIL_ENTRIES; i++)
+        if (r->exposed[i].region == x->local)
+            news->head.entry = i;
+    return news->head.entry != IN_NOTE;
+}
+
 static int send_pull(struct rail *r, const struct xfer *x)
 {
     struct rail_mail *m = &r->mail;
-    struct rail_news news = {
-        .number = m->asks, .entry = RAIL_ENTRIES, .at = x->at, .length = x->length};
-    for (uint64_t i = 0; i < RAIL_ENTRIES; i++)
-        if (r->exposed[i].region == x->local)
-            news.entry = i;
-    if (news.entry == RAIL_ENTRIES)
-        return rail_host->fail(-EINVAL, "ofi: a rendezvous from memory that is not exposed");
-    struct rail_slot *slot = rail_slot_take(r, VERB_SEND, x->id, x->length);
-    if (!slot)
+    struct rail_news news;
+    if (m->asks - m->pulled == RAIL_PULLS)
         return -EAGAIN;
-    int status = rail_tell(r, NOTE_PULL, &news, sizeof news);
+    if (!describe(r, x, &news))
+        return rail_host->fail(-EINVAL, "ofi: a rendezvous from memory that is not exposed");
+    bool in_note = news.head.entry == IN_NOTE;
+    struct rail_slot *slot = in_note ? NULL : rail_slot_take(r, VERB_SEND, x->id, x->length);
+    if (!slot && !in_note)
+        return -EAGAIN;
+    int status = rail_tell(r, NOTE_PULL, &news, sizeof news.head + (in_note ? x->length : 0));
     if (status) {
-        rail_slot_give(r, slot);
+        if (slot)
+            rail_slot_give(r, slot);
         return status;
     }
-    m->asked[m->asks++ % RAIL_SLOTS] = slot;
+    m->asked[m->asks++ % RAIL_PULLS] = slot;
     m->mark_matching = x->how & HINT(MATCHING);
     mark(r);
-    return LATER;
+    return in_note ? DONE : LATER;
 }
 
 /* They are pulled in order: the oldest are the ones. */
@@ -101,7 +118,8 @@ void rail_note_pulled(struct rail *r, uint64_t count)
     if (count > m->asks)
         return rail_lose(r, "it pulled what was not there");
     for (; m->pulled < count; m->pulled++)
-        rail_slot_done(r, m->asked[m->pulled % RAIL_SLOTS], 0);
+        if (m->asked[m->pulled % RAIL_PULLS])
+            rail_slot_done(r, m->asked[m->pulled % RAIL_PULLS], 0);
 }
 
 int rail_send(struct fabric *fabric, const struct xfer *x)
@@ -267,46 +285,60 @@ void rail_received(struct rail *r, struct rail_receive *receive,
 
 /* ---- in by rendezvous ---- */
 
-void rail_note_news(struct rail *r, const struct rail_news *news)
+bool rail_note_news(struct rail *r, const void *note, size_t length)
 {
-    r->mail.news[news->number % RAIL_SLOTS] = *news;
-    /* From zero, so that nothing which was never said has a number. */
-    r->mail.news[news->number % RAIL_SLOTS].number++;
+    struct rail_news news;
+    if (length < sizeof news.head || length > sizeof news)
+        return false;
+    memcpy(&news, note, length);
+    const struct rail_remote *from =
+        news.head.entry < RAIL_ENTRIES ? r->by_entry[news.head.entry] : NULL;
+    bool sound = news.head.entry == IN_NOTE ? news.head.length == length - sizeof news.head
+                                            : from && news.head.length <= from->length &&
+                                                  news.head.at <= from->length - news.head.length;
+    if (!sound)
+        return false;
+    /* From one on, so that nothing which was never said has a number. */
+    struct rail_news *kept = &r->mail.news[news.head.number++ % RAIL_PULLS];
+    *kept = news;
     r->todo |= TODO_PULL;
+    return true;
 }
 
-/* Whether it is under way, or needs to be; otherwise it is tried again. */
+static ssize_t begin_read(struct rail *r, struct rail_receive *receive,
+                          const struct rail_news *news, uint64_t length)
+{
+    const struct rail_remote *from = r->by_entry[news->head.entry];
+    struct rail_slot *slot = rail_slot_take(r, VERBS, 0, length);
+    if (!slot)
+        return -FI_EAGAIN;
+    slot->receive = receive;
+    ssize_t status = fi_read(r->ep, receive->to, length, rail_desc(r, receive->region), r->peer,
+                             rail_target(from, news->head.at), from->rkey, &slot->context);
+    if (status)
+        rail_slot_give(r, slot);
+    return status;
+}
+
+/* Whether it is here or under way; otherwise it is tried again. */
 static bool pull(struct rail *r, struct rail_receive *receive)
 {
-    const struct rail_news *news = &r->mail.news[receive->pull % RAIL_SLOTS];
-    if ((uint32_t)(news->number - 1) != receive->pull || !news->number)
+    const struct rail_news *news = &r->mail.news[receive->pull % RAIL_PULLS];
+    if ((uint32_t)(news->head.number - 1) != receive->pull || !news->head.number)
         return false;
-    const struct rail_remote *from = news->entry < RAIL_ENTRIES ? r->by_entry[news->entry] : NULL;
-    if (!from || news->length > from->length || news->at > from->length - news->length) {
-        rail_lose(r, "it sent what makes no sense");
+    uint64_t length = news->head.length, fits = length < receive->room ? length : receive->room;
+    bool reads = fits && news->head.entry != IN_NOTE;
+    ssize_t status = reads ? begin_read(r, receive, news, fits) : 0;
+    if (status && status != -FI_EAGAIN)
+        rail_lose(r, fi_strerror((int)-status));
+    if (status)
         return false;
-    }
-    uint64_t fits = news->length < receive->room ? news->length : receive->room;
-    struct rail_slot *slot = rail_slot_take(r, VERBS, 0, fits);
-    if (!slot)
-        return false;
-    slot->receive = receive;
-    ssize_t status = fits
-                         ? fi_read(r->ep, receive->to, fits, rail_desc(r, receive->region), r->peer,
-                                   rail_target(from, news->at), from->rkey, &slot->context)
-                         : 0;
-    if (status) {
-        rail_slot_give(r, slot);
-        if (status != -FI_EAGAIN)
-            rail_lose(r, fi_strerror((int)-status));
-        return false;
-    }
-    receive->state = PULLING;
+    if (!reads)
+        memcpy(receive->to, news->data, fits);
+    receive->state = reads ? PULLING : FILLED;
     receive->pulled = true;
-    receive->length = news->length;
-    receive->status = fits < news->length ? too_long(receive, news->length) : 0;
-    if (!fits)
-        rail_slot_done(r, slot, 0);
+    receive->length = length;
+    receive->status = fits < length ? too_long(receive, length) : 0;
     return true;
 }
 
@@ -321,4 +353,5 @@ void rail_pull_work(struct rail *r)
     }
     if (!waits)
         r->todo &= ~(unsigned)TODO_PULL;
+    rail_release(r);
 }

@@ -93,7 +93,6 @@ static void withdrawn(struct rail *r, uint64_t entry)
 static bool heed(struct rail *r, enum note kind, const void *data, size_t length)
 {
     uint64_t word = 0;
-    struct rail_news news;
     if (length == sizeof word)
         memcpy(&word, data, sizeof word);
     switch (kind) {
@@ -103,11 +102,7 @@ static bool heed(struct rail *r, enum note kind, const void *data, size_t length
         r->heard |= length == sizeof word && word == r->word;
         return true;
     case NOTE_PULL:
-        if (length != sizeof news)
-            return false;
-        memcpy(&news, data, sizeof news);
-        rail_note_news(r, &news);
-        return true;
+        return rail_note_news(r, data, length);
     case NOTE_PULLED:
         rail_note_pulled(r, word);
         return length == sizeof word;

@@ -22,6 +22,7 @@ enum {
     RAIL_ARRIVALS = 64,  /* buffers for active messages, and as many on their way */
     RAIL_NOTES = 32,     /* buffers for what the ends tell each other */
     RAIL_NOTE = 64,      /* bytes */
+    RAIL_PULLS = 16,     /* messages that wait to be pulled: each is a note */
     RAIL_BOUNCES = 32,
     RAIL_BOUNCE = 64 << 10,
     RAIL_HEADER_MAX = 4096, /* of an active message */
@@ -137,9 +138,12 @@ struct rail_bounce {
     bool filled;
 };
 
-/* Where the target pulls a message from. */
+/* Where the target pulls a message from; a short one is in it, behind the head. */
 struct rail_news {
-    uint64_t number, entry, at, length;
+    struct {
+        uint64_t number, entry, at, length;
+    } head;
+    char data[RAIL_NOTE - 4 * sizeof(uint64_t)];
 };
 
 struct rail_mail {
@@ -148,10 +152,10 @@ struct rail_mail {
     struct rail_receive receives[RAIL_RECEIVES];
     uint64_t posted, filled;
     size_t room, room_told, their_room;  /* no receive is posted with less */
-    struct rail_slot *asked[RAIL_SLOTS]; /* sends that the other end is to pull */
+    struct rail_slot *asked[RAIL_PULLS]; /* sends that the other end is to pull, or NULL */
     uint64_t asks, pulled;
     bool mark_owed, mark_matching; /* the last descriptor is out, its place in the order is not */
-    struct rail_news news[RAIL_SLOTS];
+    struct rail_news news[RAIL_PULLS];
     uint64_t pulls_done, pulls_told; /* of theirs */
 };
 
@@ -382,6 +386,7 @@ void rail_release(struct rail *rail);
 void rail_pull_work(struct rail *rail);
 void rail_mark_work(struct rail *rail);
 void rail_note_pulled(struct rail *rail, uint64_t count);
-void rail_note_news(struct rail *rail, const struct rail_news *news);
+/* False: it makes no sense. */
+bool rail_note_news(struct rail *rail, const void *note, size_t length);
 
 #endif
