@@ -122,6 +122,16 @@ void rail_note_pulled(struct rail *r, uint64_t count)
             rail_slot_done(r, m->asked[m->pulled % RAIL_PULLS], 0);
 }
 
+/* Is it longer than what we know every receive has room for, even after a look? */
+static inline bool may_be_cut(struct rail *r, size_t length)
+{
+    if (__builtin_expect(length <= r->mail.their_room || !r->pulls, 1))
+        return false;
+    if (r->count - r->next < RAIL_EVENTS / 2)
+        rail_progress(r);
+    return length > r->mail.their_room;
+}
+
 int rail_send(struct fabric *fabric, const struct xfer *x)
 {
     struct rail *r = (struct rail *)fabric;
@@ -133,7 +143,7 @@ int rail_send(struct fabric *fabric, const struct xfer *x)
                                r->port.name, r->inject);
     if (m->sent - m->acked >= RAIL_WINDOW || m->mark_owed)
         return -EAGAIN;
-    bool pulls = x->how & HINT(RENDEZVOUS) || (x->length > m->their_room && r->pulls);
+    bool pulls = x->how & HINT(RENDEZVOUS) || may_be_cut(r, x->length);
     int got = pulls                   ? send_pull(r, x)
               : x->how & HINT(INLINE) ? send_inline(r, x)
                                       : send_later(r, x);
