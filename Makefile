@@ -40,8 +40,8 @@ $(BUILD)/build.ninja:
 # What each target needs: TEST=PACKAGE, where TEST is a command, or a library as pkg-config knows it.
 BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
 CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc \
-	lib:ucx-uct=libucx-dev lib:ompi-c=libopenmpi-dev mpirun.openmpi=openmpi-bin \
-	lib:mpich=libmpich-dev mpirun.mpich=mpich
+	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev \
+	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich
 FUZZ_NEEDS  = clang=clang
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev

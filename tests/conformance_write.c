@@ -120,10 +120,10 @@ static void unrestricted_writes_keep_their_order(void **state)
         second.remote_at = 0;
         memset(end->region.address, round, 64);
         memset(end->region.address + 64, round + 100, 64);
-        int got = choice.ops->write(end->handle, &first);
+        int got = post(end, VERB_WRITE, &first);
         assert_true(got >= 0);
         later += got == LATER;
-        got = choice.ops->write(end->handle, &second);
+        got = post(end, VERB_WRITE, &second);
         assert_true(got >= 0);
         later += got == LATER;
         while (later-- > 0)

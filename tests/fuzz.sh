@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.." || exit 1
 seconds=${1:-60}
 folder=build-fuzz
 [ -f $folder/build.ninja ] || CC=clang meson setup $folder -Dfuzz=true -Dtests=disabled \
-    -Db_sanitize=address,undefined -Db_lundef=false -Duct=disabled -Dmpi=disabled >/dev/null || exit 1
+    -Db_sanitize=address,undefined -Db_lundef=false \
+    -Duct=disabled -Dofi=disabled -Dmpi=disabled >/dev/null || exit 1
 ninja -C $folder >$folder/log 2>&1 || { tail -n 30 $folder/log; exit 1; }
 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export UBSAN_OPTIONS

@@ -84,6 +84,10 @@ int module_load(const char *name, const char *symbol, bool global, void **entry)
     struct signals kept;
     if (!find_path(path, sizeof path, name))
         return fail(-ENOENT, "weft-%s.so is not found", name);
+    /* Libraries of InfiniPath and Omni-Path, which libfabric brings along, install handlers that
+     * print and exit, unless they find this before they are initialised. */
+    setenv("IPATH_NO_BACKTRACE", "1", 0);
+    setenv("HFI_NO_BACKTRACE", "1", 0);
     signals_keep(&kept);
     void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
     signals_restore(&kept);

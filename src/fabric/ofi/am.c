@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Active messages: tagged, into buffers that the receiver keeps posted, so that nothing is copied
+ * there. A sender never has more on its way than there are buffers. */
+#include "fabric/ofi/ofi.h"
+
+#include <errno.h>
+#include <rdma/fi_tagged.h>
+#include <string.h>
+
+enum { HEADER = sizeof(uint64_t) };
+
+/* ---- in ---- */
+
+static ssize_t post(struct rail *r, struct rail_bounce *in)
+{
+    in->filled = false;
+    return fi_trecv(r->ep, in->data, RAIL_BOUNCE, r->arena_desc, FI_ADDR_UNSPEC,
+                    rail_tag_class(CLASS_AM), rail_tag_ignore, &in->context);
+}
+
+int rail_am_open(struct rail *r)
+{
+    for (int i = 0; i < RAIL_ARRIVALS; i++) {
+        ssize_t status = post(r, &r->post.in[i]);
+        if (status)
+            return rail_refuse(r, "a receive", status);
+    }
+    return 0;
+}
+
+/* Buffers fill in the order of their posting, but a long message may be complete after a short one
+ * that came later. */
+void rail_am_arrived(struct rail *r, struct rail_bounce *in, const struct fi_cq_tagged_entry *entry)
+{
+    struct rail_post *p = &r->post;
+    rail_heed_tag(r, entry->tag);
+    in->length = entry->len;
+    in->filled = true;
+    while (p->arrived - p->recycled < RAIL_ARRIVALS) {
+        const struct rail_bounce *first = &p->in[p->arrived % RAIL_ARRIVALS];
+        if (!first->filled)
+            return;
+        struct completion *event = rail_event(r);
+        *event = (struct completion){
+            .verb = VERB_ARRIVAL, .length = first->length, .data = r->looks ? first->data : NULL};
+        if (first->length >= HEADER)
+            memcpy(&event->id, first->data, HEADER);
+        p->arrived++;
+    }
+}
+
+void rail_am_recycle(struct rail *r)
+{
+    enum { TELL_EVERY = RAIL_ARRIVALS / 4 };
+    struct rail_post *p = &r->post;
+    while (p->recycled != p->handed) {
+        ssize_t status = post(r, &p->in[p->recycled % RAIL_ARRIVALS]);
+        if (status == -FI_EAGAIN)
+            return;
+        if (status)
+            rail_lose(r, "no receive for active messages");
+        p->recycled++;
+    }
+    r->todo &= ~(unsigned)TODO_GIVEN;
+    if (p->recycled - p->told >= TELL_EVERY)
+        r->todo |= TODO_OWED;
+}
+
+/* ---- out ---- */
+
+static size_t pack(char *to, const struct xfer *x)
+{
+    if (x->header_bytes) {
+        memcpy(to, &x->header, HEADER);
+        memset(to + HEADER, 0, x->header_bytes - HEADER);
+    }
+    memcpy(to + x->header_bytes, x->local->address + x->at, x->length);
+    return x->header_bytes + x->length;
+}
+
+static int am_short(struct rail *r, const struct xfer *x)
+{
+    char packed[RAIL_HEADER_MAX];
+    const char *from = x->local->address + x->at;
+    size_t length = x->length;
+    if (x->header_bytes) {
+        length = pack(packed, x);
+        from = packed;
+    }
+    ssize_t status = fi_tinject(r->ep, from, length, r->peer, rail_tag(r, CLASS_AM, 0));
+    return status ? rail_refuse(r, "am", status) : DONE;
+}
+
+/* Its completion is waited for, though the source is free at once: a long message may be fetched by
+ * the other end, while we poll. */
+static int am_bcopy(struct rail *r, const struct xfer *x)
+{
+    struct rail_slot *slot = rail_slot_take(r, VERB_AM, x->id, x->length);
+    if (!slot)
+        return -EAGAIN;
+    if (!rail_slot_bounce(r, slot)) {
+        rail_slot_give(r, slot);
+        return -EAGAIN;
+    }
+    size_t length = pack(slot->bounce, x);
+    ssize_t status = fi_tsend(r->ep, slot->bounce, length, r->arena_desc, r->peer,
+                              rail_tag(r, CLASS_AM, 0), &slot->context);
+    return rail_begun(r, slot, status, "am");
+}
+
+static int am_zcopy(struct rail *r, const struct xfer *x)
+{
+    struct iovec iov[2];
+    void *desc[2];
+    size_t count = 0;
+    struct rail_slot *slot = rail_slot_take(r, VERB_AM, x->id, x->length);
+    if (!slot)
+        return -EAGAIN;
+    if (x->header_bytes) {
+        if (!rail_slot_bounce(r, slot)) {
+            rail_slot_give(r, slot);
+            return -EAGAIN;
+        }
+        memcpy(slot->bounce, &x->header, HEADER);
+        memset(slot->bounce + HEADER, 0, x->header_bytes - HEADER);
+        iov[0] = (struct iovec){.iov_base = slot->bounce, .iov_len = x->header_bytes};
+        desc[count++] = r->arena_desc;
+    }
+    iov[count] = (struct iovec){.iov_base = x->local->address + x->at, .iov_len = x->length};
+    desc[count++] = rail_desc(r, x->local);
+    ssize_t status =
+        fi_tsendv(r->ep, iov, desc, count, r->peer, rail_tag(r, CLASS_AM, 0), &slot->context);
+    return rail_begun(r, slot, status, "am");
+}
+
+/* LAYOUTS: none takes it. */
+static inline enum layout layout_of(const struct rail *r, const struct xfer *x)
+{
+    unsigned asked = x->how & (HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY));
+    size_t total = x->header_bytes + x->length;
+    if ((!asked || asked & HINT(SHORT)) && total <= r->inject && total <= RAIL_HEADER_MAX)
+        return LAYOUT_SHORT;
+    if ((!asked || asked & HINT(BCOPY)) && total <= RAIL_BOUNCE)
+        return LAYOUT_BCOPY;
+    if ((!asked || asked & HINT(ZCOPY)) && total <= RAIL_BOUNCE &&
+        x->header_bytes <= RAIL_HEADER_MAX)
+        return LAYOUT_ZCOPY;
+    return LAYOUTS;
+}
+
+static int refuse_am(const struct rail *r, const struct xfer *x)
+{
+    if (!rail_in_buffer(x))
+        return rail_host->fail(-ERANGE, "ofi: a message of %zu bytes at %zu of a buffer of %zu",
+                               x->length, x->at, x->local->length);
+    if (!r->connected)
+        return rail_host->fail(-ENOTCONN, "ofi: not connected");
+    return rail_host->fail(-EMSGSIZE,
+                           "ofi: %s has no active message of %zu bytes and a header of %zu in this "
+                           "layout",
+                           r->port.name, x->length, x->header_bytes);
+}
+
+int rail_am(struct fabric *fabric, const struct xfer *x)
+{
+    struct rail *r = (struct rail *)fabric;
+    enum layout layout = layout_of(r, x);
+    if (!rail_in_buffer(x) || !r->connected || layout == LAYOUTS)
+        return refuse_am(r, x);
+    if (r->post.sent - r->post.acked >= RAIL_ARRIVALS)
+        return -EAGAIN;
+    int got = layout == LAYOUT_SHORT   ? am_short(r, x)
+              : layout == LAYOUT_BCOPY ? am_bcopy(r, x)
+                                       : am_zcopy(r, x);
+    if (got >= 0) {
+        r->post.sent++;
+        rail_told(r);
+    }
+    return got;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a port can do, from the attributes that libfabric gives, in words and as facts. */
+#include "fabric/ofi/ofi.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- in words ---- */
+
+void rail_describe(const struct fi_info *info, char *text, size_t room)
+{
+    snprintf(text, room, "send%s%s, inject %zu (%s)", info->caps & FI_RMA ? ", write, read" : "",
+             info->caps & FI_ATOMIC ? ", atomics" : "", info->tx_attr->inject_size,
+             info->fabric_attr->prov_name);
+}
+
+/* ---- as facts ---- */
+
+bool rail_injects_atomics(const struct fi_info *info)
+{
+    return !strstr(info->fabric_attr->prov_name, "ofi_rxm");
+}
+
+static void verbs(const struct fi_info *info, struct fabric_facts *facts)
+{
+    bool has_amo = false;
+    facts->verbs = VERB(SEND) | VERB(RECV) | VERB(AM);
+    for (int i = 0; i < AMO_OPS; i++)
+        has_amo |= facts->amo[0][i] || facts->amo[1][i];
+    if (info->caps & FI_RMA)
+        facts->verbs |= VERB(WRITE) | VERB(READ);
+    if (has_amo)
+        facts->verbs |= VERB(ATOMIC);
+    facts->target_polls = VERB(SEND) | VERB(RECV) | VERB(AM);
+    /* Without progress of its own, software at the target does it when it is polled. */
+    if (info->domain_attr->data_progress != FI_PROGRESS_AUTO)
+        facts->target_polls = facts->verbs;
+}
+
+static void layouts(const struct fi_info *info, struct fabric_facts *facts)
+{
+    size_t inject = info->tx_attr->inject_size, most = info->ep_attr->max_msg_size;
+    size_t bounce = most < RAIL_BOUNCE ? most : RAIL_BOUNCE;
+    facts->layout_max[VERB_AM][LAYOUT_SHORT] = inject < RAIL_HEADER_MAX ? inject : RAIL_HEADER_MAX;
+    facts->layout_max[VERB_AM][LAYOUT_BCOPY] = bounce;
+    facts->layout_max[VERB_AM][LAYOUT_ZCOPY] = bounce;
+    facts->max_header = info->tx_attr->iov_limit > 1 ? RAIL_HEADER_MAX : 0;
+    if (!(info->caps & FI_RMA))
+        return;
+    facts->layout_max[VERB_WRITE][LAYOUT_SHORT] = inject;
+    facts->layout_max[VERB_WRITE][LAYOUT_BCOPY] = bounce;
+    facts->layout_max[VERB_WRITE][LAYOUT_ZCOPY] = most;
+    facts->layout_max[VERB_READ][LAYOUT_BCOPY] = bounce;
+    facts->layout_max[VERB_READ][LAYOUT_ZCOPY] = most;
+}
+
+static void proofs(struct fabric_facts *facts)
+{
+    facts->proves[VERB_WRITE] = "the bytes are in the target's memory: delivery was asked for";
+    facts->proves[VERB_READ] = "the target's bytes are in our memory";
+    facts->proves[VERB_SEND] = "our buffer may be used again; by rendezvous: the target has pulled";
+    facts->proves[VERB_RECV] = "a whole message is in the posted buffer";
+    facts->proves[VERB_ATOMIC] = "it is applied at the target; fetching: the old value is here";
+    facts->proves[VERB_AM] = "our buffer may be used again";
+}
+
+/* The hints of an atomic are others than those of the rest: who wants atomics, and at most writes
+ * besides, is told about them. */
+static void hints(const struct fi_info *info, const struct fabric_want *want,
+                  struct fabric_facts *facts)
+{
+    bool atomics_only = (want->verbs & ~VERB(WRITE)) == VERB(ATOMIC);
+    facts->honours = HINT(RESTRICTED) | HINT(BCOPY) | HINT(ZCOPY);
+    facts->max_inline = info->tx_attr->inject_size;
+    if (facts->max_inline)
+        facts->honours |= HINT(SHORT);
+    if (facts->max_inline && !(atomics_only && !rail_injects_atomics(info)))
+        facts->honours |= HINT(INLINE);
+    if (!atomics_only)
+        facts->honours |= HINT(MATCHING);
+    if (info->caps & FI_RMA && info->domain_attr->cq_data_size >= sizeof(uint32_t))
+        facts->honours |= HINT(RENDEZVOUS);
+    facts->why_not[HINT_INLINE] = facts->max_inline ? "the provider never completes such an atomic"
+                                                    : "the provider has no inject";
+    facts->why_not[HINT_SHORT] = "the provider has no inject";
+    facts->why_not[HINT_LL] = rail_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"
+                                                   : "libfabric issues at once";
+    facts->why_not[HINT_MATCHING] = "libfabric matches messages only";
+    facts->why_not[HINT_RENDEZVOUS] = "it takes reads and remote completion data";
+}
+
+void rail_facts(const struct rail_port *port, const struct fabric_want *want,
+                struct fabric_facts *facts)
+{
+    const struct fi_info *info = port->info;
+    uint32_t version = fi_version();
+    *facts = (struct fabric_facts){.depth = RAIL_SLOTS, .max_send = info->ep_attr->max_msg_size};
+    if (info->tx_attr->size && info->tx_attr->size < facts->depth)
+        facts->depth = (unsigned)info->tx_attr->size;
+    if (info->caps & FI_ATOMIC)
+        rail_atomics(port->domain, facts);
+    facts->amo_how = "compare-and-swap not fetching: fetched and thrown away";
+    verbs(info, facts);
+    layouts(info, facts);
+    proofs(facts);
+    hints(info, want, facts);
+    snprintf(facts->form, sizeof facts->form, "ofi %.64s (libfabric %u.%u)", port->name,
+             FI_MAJOR(version), FI_MINOR(version));
+    snprintf(facts->self, sizeof facts->self, "%.40s PID %d", port->name, (int)getpid());
+    if (strcmp(info->fabric_attr->name, info->domain_attr->name) != 0)
+        snprintf(facts->domain, sizeof facts->domain, "%.31s", info->fabric_attr->name);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory and the connection: regions and their keys, addresses as text, and one word each way
+ * before it counts as connected. */
+#include "fabric/ofi/ofi.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <rdma/fi_cm.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- bytes as text ---- */
+
+static int add_bytes(struct blob *blob, const char *key, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    int status = rail_host->blob_add(blob, "%s=", key);
+    for (size_t i = 0; i < length && !status; i++)
+        status = rail_host->blob_add(blob, "%02x", at[i]);
+    return status ? status : rail_host->blob_add(blob, "\n");
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* As many bytes as there are, up to RAIL_ADDRESS_MAX. */
+static int get_bytes(const struct blob *blob, const char *key, unsigned char *bytes, size_t *length)
+{
+    char text[2 * RAIL_ADDRESS_MAX + 1] = "";
+    int status = rail_host->blob_value(blob, key, text, sizeof text);
+    if (status && status != -ENOENT)
+        return status;
+    if (status || !*text || strlen(text) % 2)
+        return rail_host->fail(-EPROTO, "ofi: the other end gave no %s", key);
+    *length = strlen(text) / 2;
+    for (size_t i = 0; i < *length; i++) {
+        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return rail_host->fail(-EPROTO, "ofi: the other end's %s is no number: %s", key, text);
+        bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    return 0;
+}
+
+/* ---- memory ---- */
+
+int rail_expose(struct fabric *fabric, struct region *region, struct blob *key)
+{
+    struct rail *r = (struct rail *)fabric;
+    struct rail_exposed *e = r->exposed;
+    while (e < r->exposed + RAIL_ENTRIES && (e->region || e->mr))
+        e++;
+    if (e == r->exposed + RAIL_ENTRIES)
+        return rail_host->fail(-ENOSPC, "ofi: more than %d regions", RAIL_ENTRIES);
+    if (!region->address)
+        return rail_host->fail(-EINVAL, "ofi: a region without an address");
+    int status = rail_register(r, region->address, region->length, &e->mr);
+    if (status)
+        return status;
+    e->region = region;
+    e->key = (r->word ^ (uint64_t)getpid() << 20 ^ (uint64_t)(uintptr_t)region->address) | 1;
+    status = rail_host->blob_print(
+        key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nrkey=0x%" PRIx64 "\n",
+        r->virtual_address ? (uint64_t)(uintptr_t)region->address : 0, region->length, e->key,
+        (int)(e - r->exposed), fi_mr_key(e->mr));
+    if (status)
+        rail_withdraw(fabric, region);
+    return status;
+}
+
+/* Whoever leaves does not wait until the other end could be told. */
+void rail_withdraw(struct fabric *fabric, struct region *region)
+{
+    struct rail *r = (struct rail *)fabric;
+    for (uint64_t i = 0; i < RAIL_ENTRIES; i++) {
+        if (r->exposed[i].region != region)
+            continue;
+        if (r->connected)
+            rail_tell(r, NOTE_WITHDRAWN, &i, sizeof i);
+        r->exposed[i].region = NULL;
+        if (!fi_close(&r->exposed[i].mr->fid))
+            r->exposed[i].mr = NULL;
+    }
+}
+
+/* ---- the address ---- */
+
+static bool by_name(const struct rail *r)
+{
+    return r->port.info->addr_format == FI_ADDR_STR;
+}
+
+/* Names are good on one machine, in one life of it. */
+static void machine(char *text, size_t room)
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file || !fgets(text, (int)room, file))
+        snprintf(text, room, "unknown");
+    if (file)
+        fclose(file);
+    text[strcspn(text, "\n")] = '\0';
+}
+
+int rail_address(struct fabric *fabric, struct blob *mine)
+{
+    struct rail *r = (struct rail *)fabric;
+    unsigned char name[RAIL_ADDRESS_MAX];
+    size_t length = sizeof name;
+    char host[64];
+    int status = fi_getname(&r->ep->fid, name, &length);
+    if (status)
+        return rail_refuse(r, "an address", status);
+    machine(host, sizeof host);
+    status = rail_host->blob_print(mine, "provider=%s\nformat=%u\nhost=%s\n",
+                                   r->port.info->fabric_attr->prov_name, r->port.info->addr_format,
+                                   host);
+    return status ? status : add_bytes(mine, "name", name, length);
+}
+
+static int same_kind(const struct rail *r, const struct blob *theirs)
+{
+    char provider[64] = "", host[64] = "", here[64];
+    uint64_t format = 0;
+    if (rail_host->blob_value(theirs, "provider", provider, sizeof provider) ||
+        rail_host->blob_number(theirs, "format", &format) ||
+        rail_host->blob_value(theirs, "host", host, sizeof host))
+        return rail_host->fail(-EPROTO, "ofi: what the other end gave is no address");
+    if (strcmp(provider, r->port.info->fabric_attr->prov_name) != 0)
+        return rail_host->fail(-EPROTO, "ofi: the other end uses %s, this one %s", provider,
+                               r->port.info->fabric_attr->prov_name);
+    if (format != r->port.info->addr_format)
+        return rail_host->fail(-EPROTO,
+                               "ofi: the other end's address is of kind %" PRIu64 ", ours of %u",
+                               format, r->port.info->addr_format);
+    machine(here, sizeof here);
+    if (by_name(r) && strcmp(host, here) != 0)
+        return rail_host->fail(-EHOSTUNREACH, "ofi: %s connects ends on one machine", r->port.name);
+    return 0;
+}
+
+/* Providers trust what they are given: a name must end, a socket's address be one of its kind. */
+static bool sound(const struct rail *r, const unsigned char *name, size_t length)
+{
+    unsigned char mine[RAIL_ADDRESS_MAX];
+    size_t my_length = sizeof mine;
+    if (by_name(r))
+        return name[length - 1] == '\0' && strlen((const char *)name) == length - 1;
+    if (fi_getname(&r->ep->fid, mine, &my_length) || my_length != length)
+        return false;
+    sa_family_t family;
+    bool sockets =
+        r->port.info->addr_format == FI_SOCKADDR_IN || r->port.info->addr_format == FI_SOCKADDR_IN6;
+    memcpy(&family, name, sizeof family);
+    return !sockets || family == (r->port.info->addr_format == FI_SOCKADDR_IN ? AF_INET : AF_INET6);
+}
+
+static int add_peer(struct rail *r, const struct blob *theirs)
+{
+    unsigned char name[RAIL_ADDRESS_MAX];
+    size_t length = 0;
+    int status = get_bytes(theirs, "name", name, &length);
+    if (status)
+        return status;
+    if (!sound(r, name, length))
+        return rail_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
+    int added = fi_av_insert(r->port.av, name, 1, &r->peer, 0, NULL);
+    return added == 1 ? 0 : rail_refuse(r, "the other end's address", added < 0 ? added : -EINVAL);
+}
+
+/* ---- the connection ---- */
+
+static int add_remote(struct rail *r, const struct blob *key)
+{
+    struct rail_remote *m = &r->remotes[r->remote_count];
+    uint64_t length = 0, entry = 0;
+    int status = rail_host->blob_number(key, "base", &m->base);
+    if (!status)
+        status = rail_host->blob_number(key, "length", &length);
+    if (!status)
+        status = rail_host->blob_number(key, "key", &m->key);
+    if (!status)
+        status = rail_host->blob_number(key, "rkey", &m->rkey);
+    if (!status)
+        status = rail_host->blob_number(key, "entry", &entry);
+    if (status)
+        return status;
+    if (entry >= RAIL_ENTRIES || length > UINT64_MAX - m->base || length > SIZE_MAX || !m->key)
+        return rail_host->fail(-EPROTO, "ofi: the other end's key makes no sense");
+    m->length = (size_t)length;
+    m->alive = m->key;
+    r->by_entry[entry] = m;
+    r->remote_count++;
+    return 0;
+}
+
+static int link_up(struct rail *r, const struct blob *theirs, const struct blob *keys, int n)
+{
+    int status = r->tried ? rail_host->fail(-ENOTCONN, "ofi: the ends did not come together")
+                          : same_kind(r, theirs);
+    r->tried = true;
+    if (!status && n > RAIL_ENTRIES)
+        status = rail_host->fail(-ENOSPC, "ofi: more than %d regions", RAIL_ENTRIES);
+    for (int i = 0; i < n && !status; i++)
+        status = add_remote(r, &keys[i]);
+    if (!status)
+        status = add_peer(r, theirs);
+    r->linked = !status;
+    return status;
+}
+
+/* The shared memory of an endpoint has a name only until the other end has mapped it: what has no
+ * name is gone with its last process, however that dies. */
+static void forget_name(struct rail *r)
+{
+    char name[RAIL_ADDRESS_MAX] = "";
+    size_t length = sizeof name - 1;
+    if (!rail_is(r->port.info, "shm") || fi_getname(&r->ep->fid, name, &length))
+        return;
+    const char *start = strstr(name, "://");
+    start = start ? start + 3 : name;
+    if (*start)
+        shm_unlink(start);
+}
+
+/* One word each way. */
+static int hello(struct rail *r)
+{
+    rail_progress(r);
+    if (r->todo & TODO_LOST)
+        return rail_host->fail(-ECONNRESET, "ofi: the other end cannot be reached: %s", r->reason);
+    int status = r->said ? 0 : rail_tell(r, NOTE_HELLO, &r->word, sizeof r->word);
+    if (status && status != -EAGAIN)
+        return status;
+    r->said |= !status;
+    return r->said && r->heard ? DONE : LATER;
+}
+
+int rail_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
+                 struct remote *remote)
+{
+    struct rail *r = (struct rail *)fabric;
+    int status = r->linked ? 0 : link_up(r, theirs, keys, n);
+    if (status)
+        return status;
+    for (int i = 0; i < n && i < r->remote_count; i++)
+        remote[i] = (struct remote){.length = r->remotes[i].length,
+                                    .key = r->remotes[i].key,
+                                    .base = r->remotes[i].base,
+                                    .own = &r->remotes[i]};
+    if (r->connected)
+        return DONE;
+    status = hello(r);
+    r->connected = status == DONE;
+    if (r->connected)
+        forget_name(r);
+    return status;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table, open and close, the memory of our own, and errors in our words. */
+#include "fabric/ofi/ofi.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+const struct fabric_host *rail_host;
+
+/* ---- errors ---- */
+
+bool rail_is_loss(int error)
+{
+    static const int losses[] = {FI_ENOTCONN,  FI_ECONNRESET,   FI_ECONNABORTED, FI_ESHUTDOWN,
+                                 FI_ECANCELED, FI_EHOSTUNREACH, FI_ECONNREFUSED, FI_EHOSTDOWN,
+                                 FI_ETIMEDOUT, FI_ENETUNREACH,  FI_EOPBADSTATE,  EPIPE};
+    for (size_t i = 0; i < LENGTH(losses); i++)
+        if (error == losses[i])
+            return true;
+    return false;
+}
+
+int rail_refuse(const struct rail *r, const char *what, ssize_t status)
+{
+    int error = (int)-status;
+    if (error == FI_EAGAIN)
+        return -EAGAIN;
+    /* Above the system's own numbers are libfabric's. */
+    return rail_host->fail(rail_is_loss(error) ? -ECONNRESET
+                           : error < 256       ? -error
+                                               : -EIO,
+                           "ofi: %s on %s: %s", what, r->port.name, fi_strerror(error));
+}
+
+void rail_lose(struct rail *r, const char *reason)
+{
+    if (r->todo & TODO_LOST)
+        return;
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    r->todo |= TODO_LOST;
+}
+
+/* ---- memory ---- */
+
+int rail_register(struct rail *r, void *address, size_t length, struct fid_mr **mr)
+{
+    uint64_t access = FI_SEND | FI_RECV, mode = (uint64_t)r->port.info->domain_attr->mr_mode;
+    if (r->port.info->caps & FI_RMA)
+        access |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+    int status = fi_mr_reg(r->port.domain, address, length, access, 0, ++r->next_key, 0, mr, NULL);
+    if (status || !(mode & FI_MR_ENDPOINT))
+        return status ? rail_refuse(r, "registering memory", status) : 0;
+    status = fi_mr_bind(*mr, &r->ep->fid, 0);
+    if (!status)
+        status = fi_mr_enable(*mr);
+    if (status) {
+        fi_close(&(*mr)->fid);
+        *mr = NULL;
+    }
+    return status ? rail_refuse(r, "registering memory", status) : 0;
+}
+
+/* Buffers for active messages lie so far apart that they do not share sets of a cache. */
+enum { LINE = 64, STRIDE = RAIL_BOUNCE + 5 * LINE };
+
+static int arena_open(struct rail *r)
+{
+    size_t slots = (size_t)RAIL_SLOTS * RAIL_NOTE, notes = (size_t)RAIL_NOTES * RAIL_NOTE;
+    r->arena_bytes = slots + notes + (size_t)(RAIL_BOUNCES + RAIL_ARRIVALS) * STRIDE;
+    /* Nothing of it is there until it is used. */
+    r->arena =
+        mmap(NULL, r->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (r->arena == MAP_FAILED) {
+        r->arena = NULL;
+        return rail_host->fail(-ENOMEM, "ofi: no memory");
+    }
+    char *at = r->arena;
+    for (int i = RAIL_SLOTS; i-- > 0; at += RAIL_NOTE) {
+        r->slots[i].context.what = IS_SLOT;
+        r->slots[i].small = at;
+        rail_slot_give(r, &r->slots[i]);
+    }
+    for (int i = 0; i < RAIL_NOTES; i++, at += RAIL_NOTE)
+        r->notes[i] = (struct rail_bounce){.context.what = IS_NOTE, .data = at};
+    for (int i = 0; i < RAIL_BOUNCES; i++, at += STRIDE)
+        r->bounces[r->bounces_free++] = at;
+    for (int i = 0; i < RAIL_ARRIVALS; i++, at += STRIDE)
+        r->post.in[i] = (struct rail_bounce){.context.what = IS_ARRIVAL, .data = at};
+    if (!r->local_mr)
+        return 0;
+    int status = rail_register(r, r->arena, r->arena_bytes, &r->arena_mr);
+    r->arena_desc = status ? NULL : fi_mr_desc(r->arena_mr);
+    return status;
+}
+
+/* ---- open and close ---- */
+
+static void prepare(struct rail *r, const struct fabric_facts *facts,
+                    const struct fabric_want *want)
+{
+    const struct fi_info *info = r->port.info;
+    uint64_t order = info->tx_attr->msg_order & info->rx_attr->msg_order;
+    uint64_t mode = (uint64_t)info->domain_attr->mr_mode;
+    r->ep = r->port.ep;
+    r->cq = r->port.cq;
+    r->inject = info->tx_attr->inject_size;
+    r->local_mr = mode & FI_MR_LOCAL;
+    r->virtual_address = mode & FI_MR_VIRT_ADDR;
+    r->looks = want->looks;
+    r->waw = order & (FI_ORDER_RMA_WAW | FI_ORDER_WAW);
+    r->raw = order & (FI_ORDER_RMA_RAW | FI_ORDER_RAW);
+    r->pulls = facts->honours & HINT(RENDEZVOUS);
+    r->amo_injects = rail_injects_atomics(info);
+    memcpy(r->amo, facts->amo, sizeof r->amo);
+    memcpy(r->cswap, facts->cswap, sizeof r->cswap);
+    r->word = 14695981039346656037U;
+    for (const char *at = want->nonce; *at; at++)
+        r->word = (r->word ^ (unsigned char)*at) * 1099511628211U;
+    for (int i = 0; i < RAIL_RECEIVES; i++)
+        r->mail.receives[i].context.what = IS_RECEIVE;
+}
+
+static void rail_close(struct fabric *fabric)
+{
+    struct rail *r = (struct rail *)fabric;
+    for (int i = 0; i < RAIL_ENTRIES; i++)
+        if (r->exposed[i].region)
+            rail_withdraw(fabric, r->exposed[i].region);
+    if (r->port.ep)
+        fi_close(&r->port.ep->fid);
+    r->port.ep = NULL;
+    /* What was still in use could not go before. */
+    for (int i = 0; i < RAIL_ENTRIES; i++)
+        if (r->exposed[i].mr)
+            fi_close(&r->exposed[i].mr->fid);
+    rail_mail_close(r);
+    if (r->arena_mr)
+        fi_close(&r->arena_mr->fid);
+    rail_port_close(&r->port);
+    if (r->arena)
+        munmap(r->arena, r->arena_bytes);
+    free(r);
+}
+
+static int rail_open(struct fabric **fabric, const struct fabric_want *want,
+                     struct fabric_facts *facts)
+{
+    struct rail *r = calloc(1, sizeof *r);
+    if (!r)
+        return rail_host->fail(-ENOMEM, "ofi: no memory");
+    r->fabric.ops = &rail_ops;
+    int status = rail_port_open(&r->port, want);
+    if (status) {
+        free(r);
+        return status;
+    }
+    rail_facts(&r->port, want, facts);
+    prepare(r, facts, want);
+    status = arena_open(r);
+    if (!status)
+        status = rail_notes_open(r);
+    if (!status && want->verbs & VERB(AM))
+        status = rail_am_open(r);
+    if (status) {
+        rail_close(&r->fabric);
+        return status;
+    }
+    *fabric = &r->fabric;
+    return 0;
+}
+
+const struct fabric_ops rail_ops = {.abi = FABRIC_ABI,
+                                    .name = "ofi",
+                                    .what = "libfabric's providers: Slingshot, InfiniBand, TCP, "
+                                            "shared memory",
+                                    .list = rail_list,
+                                    .open = rail_open,
+                                    .close = rail_close,
+                                    .expose = rail_expose,
+                                    .withdraw = rail_withdraw,
+                                    .address = rail_address,
+                                    .connect = rail_connect,
+                                    .write = rail_write,
+                                    .read = rail_read,
+                                    .send = rail_send,
+                                    .recv = rail_recv,
+                                    .atomic = rail_atomic,
+                                    .am = rail_am,
+                                    .poll = rail_poll};
+
+/* ---- the module ---- */
+
+__attribute__((visibility("default"))) const struct fabric_ops *
+weft_fabric(const struct fabric_host *host);
+
+const struct fabric_ops *weft_fabric(const struct fabric_host *host)
+{
+    if (host->abi != FABRIC_ABI)
+        return NULL;
+    rail_host = host;
+    return &rail_ops;
+}

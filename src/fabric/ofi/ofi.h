@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside ofi, the fabric on libfabric. A rail is one reliable datagram endpoint of a provider in a
+ * domain, with one peer. Vendor's names begin with fi_, ours with rail_. Messages of the caller are
+ * libfabric's own; active messages and our notes are tagged, and the tag counts what was consumed.
+ */
+#ifndef WEFT_FABRIC_OFI_H
+#define WEFT_FABRIC_OFI_H
+
+#include "fabric/fabric.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+enum {
+    RAIL_SLOTS = 128,    /* operations in flight */
+    RAIL_ENTRIES = 16,   /* regions exposed */
+    RAIL_RECEIVES = 128, /* posted */
+    RAIL_WINDOW = 256,   /* messages that may be on their way */
+    RAIL_ARRIVALS = 64,  /* buffers for active messages, and as many on their way */
+    RAIL_NOTES = 32,     /* buffers for what the ends tell each other */
+    RAIL_NOTE = 64,      /* bytes */
+    RAIL_PULLS = 16,     /* messages that wait to be pulled: each is a note */
+    RAIL_BOUNCES = 32,
+    RAIL_BOUNCE = 64 << 10,
+    RAIL_HEADER_MAX = 4096, /* of an active message */
+    RAIL_ADDRESS_MAX = 512,
+    RAIL_EVENTS = 1024
+};
+
+/* The only way back to the tool. */
+extern const struct fabric_host *rail_host;
+extern const struct fabric_ops rail_ops;
+
+/* ---- scan.c: what there is ---- */
+
+struct rail_port {
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_cq *cq;
+    struct fid_av *av;
+    struct fid_ep *ep;
+    char name[FABRIC_DEVICE_MAX]; /* "tcp;ofi_rxm/lo" */
+};
+
+int rail_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
+
+/* Finds and opens what the device text means. */
+int rail_port_open(struct rail_port *port, const struct fabric_want *want);
+void rail_port_close(struct rail_port *port);
+
+/* Does the provider's name begin with this word, before any ';'? */
+bool rail_is(const struct fi_info *info, const char *provider);
+
+/* ---- facts.c: what a port can do ---- */
+
+/* "send, write, read, atomics, inject 64" */
+void rail_describe(const struct fi_info *info, char *text, size_t room);
+void rail_facts(const struct rail_port *port, const struct fabric_want *want,
+                struct fabric_facts *facts);
+/* Some providers never complete an injected atomic. */
+bool rail_injects_atomics(const struct fi_info *info);
+
+/* ---- slingshot.c: only where its header is ---- */
+
+/* Adds the service and its network to what is asked of the cxi provider. */
+int rail_slingshot_wish(struct fi_info *hints, const struct fabric_want *want);
+
+/* ---- the handle ---- */
+
+/* What libfabric gets as context, and gives back. */
+struct rail_context {
+    struct fi_context2 theirs; /* first */
+    enum { IS_SLOT, IS_RECEIVE, IS_NOTE, IS_ARRIVAL } what;
+};
+
+/* Memory of ours that the other end may reach. */
+struct rail_exposed {
+    struct region *region;
+    struct fid_mr *mr;
+    uint64_t key; /* as the other end says it: a word that nobody guesses */
+};
+
+struct rail_remote {
+    uint64_t alive; /* the key, as long as it is good */
+    uint64_t key, base, rkey;
+    size_t length;
+};
+
+/* A compare-and-swap that is repeated until nothing came between. */
+struct rail_loop {
+    uint64_t to, compare, operand;
+    void *result;
+    uint32_t size;
+    uint8_t op, type;
+};
+
+/* An operation under way. */
+struct rail_slot {
+    struct rail_context context;
+    struct rail_slot *next;
+    char *small;  /* RAIL_NOTE bytes of its own, for operands and results */
+    char *bounce; /* RAIL_BOUNCE bytes, or NULL */
+    char *to;     /* where a read out of the bounce goes, or NULL */
+    const struct rail_remote *remote;
+    struct rail_receive *receive; /* that it pulls for */
+    uint64_t id, length;
+    uint32_t verb; /* VERBS: our own */
+    bool taken, orphan, orders, again;
+    struct rail_loop loop;
+};
+
+/* A posted buffer: receives complete in the order in which they were posted. */
+struct rail_receive {
+    struct rail_context context;
+    enum { POSTED, TO_PULL, PULLING, FILLED } state;
+    struct region *region;
+    char *to;
+    size_t room;
+    char *own; /* a longer buffer than the caller's, or NULL */
+    size_t own_room;
+    struct fid_mr *own_mr;
+    bool in_own;
+    uint64_t id, length;
+    uint32_t pull; /* which of the other end's descriptors */
+    bool pulled;
+    int status;
+};
+
+/* Buffers of ours for what comes tagged. */
+struct rail_bounce {
+    struct rail_context context;
+    char *data;
+    size_t length;
+    bool filled;
+};
+
+/* Where the target pulls a message from; a short one is in it, behind the head. */
+struct rail_news {
+    struct {
+        uint64_t number, entry, at, length;
+    } head;
+    char data[RAIL_NOTE - 4 * sizeof(uint64_t)];
+};
+
+struct rail_mail {
+    uint64_t sent, acked;    /* messages */
+    uint64_t consumed, told; /* theirs */
+    struct rail_receive receives[RAIL_RECEIVES];
+    uint64_t posted, filled;
+    size_t room, room_told, their_room;  /* no receive is posted with less */
+    struct rail_slot *asked[RAIL_PULLS]; /* sends that the other end is to pull, or NULL */
+    uint64_t asks, pulled;
+    bool mark_owed, mark_matching; /* the last descriptor is out, its place in the order is not */
+    struct rail_news news[RAIL_PULLS];
+    uint64_t pulls_done, pulls_told; /* of theirs */
+};
+
+struct rail_post {
+    uint64_t sent, acked; /* active messages */
+    uint64_t arrived, handed, recycled, told;
+    struct rail_bounce in[RAIL_ARRIVALS];
+};
+
+enum todo {
+    TODO_GIVEN = 1, /* what was looked at can be used again */
+    TODO_OWED = 2,  /* the other end is to be told */
+    TODO_PULL = 4,
+    TODO_MARK = 8,
+    TODO_AGAIN = 16,
+    TODO_LOST = 32
+};
+
+struct rail {
+    struct fabric fabric;
+    struct fid_ep *ep; /* of the port, here for speed */
+    struct fid_cq *cq;
+    fi_addr_t peer;
+    unsigned todo;
+    unsigned next, count; /* of events */
+    size_t inject;
+    uint64_t virtual_address, local_mr; /* bits of the mode, or 0 */
+    bool looks, linked, tried, said, heard, connected;
+    bool raw, waw; /* the provider keeps this order of its own */
+    bool amo_injects, pulls;
+    struct rail_slot *free;
+    unsigned orders; /* writes and atomics under way */
+
+    struct completion events[RAIL_EVENTS];
+    struct rail_slot slots[RAIL_SLOTS];
+    char *bounces[RAIL_BOUNCES];
+    unsigned bounces_free;
+    struct rail_post post;
+    struct rail_mail mail;
+    struct rail_bounce notes[RAIL_NOTES];
+    struct rail_exposed exposed[RAIL_ENTRIES];
+    struct rail_remote remotes[RAIL_ENTRIES];
+    const struct rail_remote *by_entry[RAIL_ENTRIES];
+    int remote_count;
+    uint64_t word, next_key;
+    uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
+    char *arena;
+    size_t arena_bytes;
+    struct fid_mr *arena_mr;
+    void *arena_desc;
+    char reason[160];
+    struct rail_port port;
+};
+
+/* ---- ofi.c ---- */
+
+/* Says that a call did not succeed; -FI_EAGAIN is silent. */
+int rail_refuse(const struct rail *rail, const char *what, ssize_t status);
+
+/* The connection is of no use any more. */
+void rail_lose(struct rail *rail, const char *reason);
+
+/* Does this error mean that? */
+bool rail_is_loss(int error);
+
+int rail_register(struct rail *rail, void *address, size_t length, struct fid_mr **mr);
+
+/* ---- link.c ---- */
+
+int rail_expose(struct fabric *fabric, struct region *region, struct blob *key);
+void rail_withdraw(struct fabric *fabric, struct region *region);
+int rail_address(struct fabric *fabric, struct blob *mine);
+int rail_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
+                 struct remote *remote);
+
+/* ---- verbs.c ---- */
+
+int rail_write(struct fabric *fabric, const struct xfer *x);
+int rail_read(struct fabric *fabric, const struct xfer *x);
+/* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
+bool rail_acceptable(const struct xfer *x);
+int rail_unacceptable(const struct xfer *x);
+
+static inline bool rail_in_buffer(const struct xfer *x)
+{
+    return x->length <= x->local->length && x->at <= x->local->length - x->length;
+}
+
+static inline void *rail_desc(const struct rail *rail, const struct region *region)
+{
+    for (int i = 0; i < RAIL_ENTRIES && rail->local_mr; i++)
+        if (rail->exposed[i].region == region)
+            return fi_mr_desc(rail->exposed[i].mr);
+    return NULL;
+}
+
+static inline uint64_t rail_target(const struct rail_remote *remote, size_t at)
+{
+    return remote->base + at;
+}
+
+static inline struct rail_slot *rail_slot_take(struct rail *rail, uint32_t verb, uint64_t id,
+                                               uint64_t length)
+{
+    struct rail_slot *slot = rail->free;
+    if (!slot)
+        return NULL;
+    rail->free = slot->next;
+    slot->id = id;
+    slot->length = length;
+    slot->verb = verb;
+    slot->taken = true;
+    return slot;
+}
+
+static inline void rail_slot_give(struct rail *rail, struct rail_slot *slot)
+{
+    if (slot->bounce)
+        rail->bounces[rail->bounces_free++] = slot->bounce;
+    rail->orders -= slot->orders;
+    slot->bounce = slot->to = NULL;
+    slot->remote = NULL;
+    slot->receive = NULL;
+    slot->loop.size = 0;
+    slot->taken = slot->orphan = slot->orders = slot->again = false;
+    slot->next = rail->free;
+    rail->free = slot;
+}
+
+static inline bool rail_slot_bounce(struct rail *rail, struct rail_slot *slot)
+{
+    if (rail->bounces_free)
+        slot->bounce = rail->bounces[--rail->bounces_free];
+    return slot->bounce;
+}
+
+/* From what a posting call said to what a verb returns. */
+static inline int rail_begun(struct rail *rail, struct rail_slot *slot, ssize_t status,
+                             const char *what)
+{
+    if (__builtin_expect(!status, 1))
+        return LATER;
+    rail_slot_give(rail, slot);
+    return rail_refuse(rail, what, status);
+}
+
+void rail_slot_done(struct rail *rail, struct rail_slot *slot, int status);
+
+/* ---- atomic.c ---- */
+
+int rail_atomic(struct fabric *fabric, const struct xfer *x);
+void rail_atomics(struct fid_domain *domain, struct fabric_facts *facts);
+/* A step of a loop is complete: true if there is another. */
+bool rail_atomic_again(struct rail *rail, struct rail_slot *slot);
+void rail_atomic_work(struct rail *rail);
+
+/* ---- poll.c: completions and events ---- */
+
+int rail_poll(struct fabric *fabric, struct completion *completions, int max);
+void rail_progress(struct rail *rail);
+
+static inline struct completion *rail_event(struct rail *rail)
+{
+    if (__builtin_expect(rail->count == RAIL_EVENTS, 0)) {
+        /* What was handed out goes; there is always some, since progress stops in time. */
+        rail->count -= rail->next;
+        __builtin_memmove(rail->events, rail->events + rail->next,
+                          rail->count * sizeof *rail->events);
+        rail->next = 0;
+    }
+    return &rail->events[rail->count++];
+}
+
+/* ---- notes.c: what the ends tell each other, and the tags ---- */
+
+enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED };
+enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM };
+enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
+static const uint64_t rail_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
+
+static inline uint64_t rail_tag_class(enum class class)
+{
+    return (uint64_t) class << CLASS_AT;
+}
+
+/* Every tag says how much its sender has consumed. */
+static inline uint64_t rail_tag(const struct rail *rail, enum class class, enum note kind)
+{
+    const uint64_t mask = (1U << COUNT_BITS) - 1;
+    return rail_tag_class(class) | (uint64_t)kind << KIND_AT |
+           (rail->mail.consumed & mask) << COUNT_BITS | (rail->post.recycled & mask);
+}
+
+/* It is on its way. */
+static inline void rail_told(struct rail *rail)
+{
+    rail->post.told = rail->post.recycled;
+    rail->mail.told = rail->mail.consumed;
+}
+
+void rail_heed_tag(struct rail *rail, uint64_t tag);
+int rail_notes_open(struct rail *rail);
+/* 0, -EAGAIN, or why not. */
+int rail_tell(struct rail *rail, enum note kind, const void *data, size_t length);
+void rail_note_arrived(struct rail *rail, struct rail_bounce *note,
+                       const struct fi_cq_tagged_entry *entry);
+void rail_tell_owed(struct rail *rail);
+
+/* ---- am.c ---- */
+
+int rail_am(struct fabric *fabric, const struct xfer *x);
+int rail_am_open(struct rail *rail);
+void rail_am_arrived(struct rail *rail, struct rail_bounce *in,
+                     const struct fi_cq_tagged_entry *entry);
+void rail_am_recycle(struct rail *rail);
+
+/* ---- mail.c: messages ---- */
+
+int rail_send(struct fabric *fabric, const struct xfer *x);
+int rail_recv(struct fabric *fabric, const struct xfer *x);
+void rail_received(struct rail *rail, struct rail_receive *receive,
+                   const struct fi_cq_tagged_entry *entry);
+void rail_receive_failed(struct rail *rail, struct rail_receive *receive, uint64_t length,
+                         int status);
+void rail_mail_close(struct rail *rail);
+/* Receives that are complete, in order. */
+void rail_release(struct rail *rail);
+void rail_pull_work(struct rail *rail);
+void rail_mark_work(struct rail *rail);
+void rail_note_pulled(struct rail *rail, uint64_t count);
+/* False: it makes no sense. */
+bool rail_note_news(struct rail *rail, const void *note, size_t length);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What there is: providers have domains. The text "PROVIDER" or "PROVIDER/DOMAIN" chooses one of
+ * them; nothing chooses hardware if there is some, or else tcp. */
+#include "fabric/ofi/ofi.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES = 64, NAME = 64 };
+
+/* Of networks, the ones that are worth their price come first. */
+static const char *const hardware[] = {"cxi", "psm3", "psm2", "opx", "efa", "verbs"};
+
+bool rail_is(const struct fi_info *info, const char *provider)
+{
+    const char *name = info->fabric_attr->prov_name;
+    return strcspn(name, ";") == strlen(provider) && strncmp(name, provider, strlen(provider)) == 0;
+}
+
+/* A trial of tcp's successor in libfabric 1.17: its delivered writes never complete. */
+static bool unfit(const struct fi_info *info)
+{
+    return rail_is(info, "net");
+}
+
+/* ---- asking libfabric ---- */
+
+/* From the most to the least: all that can be had, then without what may be missing. */
+static const struct {
+    uint64_t caps, order;
+} grades[] = {
+    {FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, FI_ORDER_SAS | FI_ORDER_RMA_WAW},
+    {FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, FI_ORDER_SAS},
+    {FI_MSG | FI_TAGGED | FI_RMA, FI_ORDER_SAS | FI_ORDER_RMA_WAW},
+    {FI_MSG | FI_TAGGED | FI_RMA, FI_ORDER_SAS},
+    {FI_MSG | FI_TAGGED, FI_ORDER_SAS},
+};
+
+static int wish_for(struct fi_info *hints, size_t grade, const char *provider,
+                    const struct fabric_want *want)
+{
+    hints->caps = grades[grade].caps;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = grades[grade].order;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    if (provider) {
+        hints->fabric_attr->prov_name = strdup(provider);
+        if (!hints->fabric_attr->prov_name)
+            return -ENOMEM;
+    }
+#ifdef WEFT_SLINGSHOT
+    if (want && provider && strcmp(provider, "cxi") == 0)
+        return rail_slingshot_wish(hints, want);
+#else
+    (void)want;
+#endif
+    return 0;
+}
+
+/* NULL: there is nothing of this grade. */
+static struct fi_info *query(size_t grade, const char *provider, const char *node,
+                             const struct fabric_want *want)
+{
+    struct fi_info *hints = fi_allocinfo(), *found = NULL;
+    if (hints && !wish_for(hints, grade, provider, want) &&
+        fi_getinfo(FI_VERSION(1, 17), node, NULL, node ? FI_SOURCE : 0, hints, &found))
+        found = NULL;
+    if (hints)
+        fi_freeinfo(hints);
+    return found;
+}
+
+/* ---- lists ---- */
+
+/* "tcp/lo"; a provider whose only domain has its own name is called by that. */
+static void name_of(const struct fi_info *info, char *name, size_t room)
+{
+    const char *provider = info->fabric_attr->prov_name, *domain = info->domain_attr->name;
+    int length = (int)strcspn(provider, ";");
+    if (strlen(domain) == (size_t)length && strncmp(domain, provider, (size_t)length) == 0)
+        snprintf(name, room, "%s", domain);
+    else
+        snprintf(name, room, "%.*s/%s", length, provider, domain);
+}
+
+struct listing {
+    char names[NAMES][NAME];
+    int count;
+    void (*say)(void *arg, const char *device, const char *what);
+    void *arg;
+};
+
+static void list_one(struct listing *l, const struct fi_info *info)
+{
+    char name[NAME], what[160];
+    name_of(info, name, sizeof name);
+    for (int i = 0; i < l->count; i++)
+        if (strcmp(l->names[i], name) == 0)
+            return;
+    if (l->count == NAMES)
+        return;
+    memcpy(l->names[l->count++], name, sizeof name);
+    rail_describe(info, what, sizeof what);
+    l->say(l->arg, name, what);
+}
+
+int rail_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
+{
+    struct listing listing = {.say = say, .arg = arg};
+    for (size_t grade = 0; grade < LENGTH(grades); grade++) {
+        struct fi_info *all = query(grade, NULL, NULL, NULL);
+        for (const struct fi_info *one = all; one; one = one->next)
+            if (!unfit(one))
+                list_one(&listing, one);
+        if (all)
+            fi_freeinfo(all);
+    }
+    return 0;
+}
+
+struct sentence {
+    char text[FABRIC_DEVICE_MAX * 4];
+};
+
+static void add_name(void *arg, const char *device, const char *what)
+{
+    struct sentence *all = arg;
+    size_t used = strlen(all->text);
+    (void)what;
+    snprintf(all->text + used, sizeof all->text - used, "%s%s", used ? " " : "", device);
+}
+
+static int no_place(const char *device)
+{
+    struct sentence all = {""};
+    rail_list(add_name, &all);
+    return rail_host->fail(-ENODEV, "ofi: there is no \"%s\" here; there are: %s", device,
+                           *all.text ? all.text : "none");
+}
+
+/* ---- choosing ---- */
+
+struct wish {
+    char provider[NAME], domain[NAME]; /* "": any */
+};
+
+static bool matches(const struct wish *wish, const struct fi_info *info)
+{
+    return (!*wish->provider || rail_is(info, wish->provider) ||
+            strcmp(wish->provider, info->fabric_attr->prov_name) == 0) &&
+           (!*wish->domain || strcmp(wish->domain, info->domain_attr->name) == 0);
+}
+
+static struct fi_info *first_match(const struct wish *wish, const char *node,
+                                   const struct fabric_want *want)
+{
+    for (size_t grade = 0; grade < LENGTH(grades); grade++) {
+        struct fi_info *all = query(grade, *wish->provider ? wish->provider : NULL, node, want);
+        struct fi_info *found = NULL;
+        for (const struct fi_info *one = all; one && !found; one = one->next)
+            if (!unfit(one) && matches(wish, one))
+                found = fi_dupinfo(one);
+        if (all)
+            fi_freeinfo(all);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+static bool on_ip(const struct fi_info *info)
+{
+    return info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6;
+}
+
+/* On networks the one where the control connection goes; elsewhere a node would be taken for the
+ * name of the endpoint. */
+static struct fi_info *find(const struct wish *wish, const struct fabric_want *want)
+{
+    struct fi_info *found = first_match(wish, NULL, want), *nearer;
+    if (!found || !on_ip(found) || !*want->here)
+        return found;
+    nearer = first_match(wish, want->here, want);
+    if (!nearer)
+        return found;
+    fi_freeinfo(found);
+    return nearer;
+}
+
+static struct fi_info *find_best(const struct fabric_want *want)
+{
+    struct wish wish = {.domain = ""};
+    struct fi_info *found = NULL;
+    for (size_t i = 0; i < LENGTH(hardware) && !found; i++) {
+        snprintf(wish.provider, sizeof wish.provider, "%s", hardware[i]);
+        found = find(&wish, want);
+    }
+    snprintf(wish.provider, sizeof wish.provider, "tcp");
+    return found ? found : find(&wish, want);
+}
+
+static int choose(struct fi_info **info, const struct fabric_want *want)
+{
+    struct wish wish = {.domain = ""};
+    const char *slash = strchr(want->device, '/');
+    size_t length = slash ? (size_t)(slash - want->device) : strlen(want->device);
+    if (!*want->device) {
+        *info = find_best(want);
+        return *info ? 0 : no_place(want->device);
+    }
+    if (!length || length >= sizeof wish.provider ||
+        (slash && (!slash[1] || strlen(slash + 1) >= sizeof wish.domain)))
+        return no_place(want->device);
+    memcpy(wish.provider, want->device, length);
+    snprintf(wish.domain, sizeof wish.domain, "%s", slash ? slash + 1 : "");
+    *info = find(&wish, want);
+    return *info ? 0 : no_place(want->device);
+}
+
+/* ---- a port ---- */
+
+static int open_all(struct rail_port *port)
+{
+    struct fi_cq_attr cq = {
+        .size = (size_t)2 * RAIL_EVENTS, .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE};
+    struct fi_av_attr av = {.type = port->info->domain_attr->av_type, .count = 4};
+    if (av.type == FI_AV_UNSPEC)
+        av.type = FI_AV_TABLE;
+    int status = fi_fabric(port->info->fabric_attr, &port->fabric, NULL);
+    if (!status)
+        status = fi_domain(port->fabric, port->info, &port->domain, NULL);
+    if (!status)
+        status = fi_cq_open(port->domain, &cq, &port->cq, NULL);
+    if (!status)
+        status = fi_av_open(port->domain, &av, &port->av, NULL);
+    if (!status)
+        status = fi_endpoint(port->domain, port->info, &port->ep, NULL);
+    if (!status)
+        status = fi_ep_bind(port->ep, &port->cq->fid, FI_TRANSMIT | FI_RECV);
+    if (!status)
+        status = fi_ep_bind(port->ep, &port->av->fid, 0);
+    return status ? status : fi_enable(port->ep);
+}
+
+int rail_port_open(struct rail_port *port, const struct fabric_want *want)
+{
+    *port = (struct rail_port){0};
+    int status = choose(&port->info, want);
+    if (status)
+        return status;
+    snprintf(port->name, sizeof port->name, "%s/%s", port->info->fabric_attr->prov_name,
+             port->info->domain_attr->name);
+    status = open_all(port);
+    if (!status)
+        return 0;
+    rail_port_close(port);
+    return rail_host->fail(status > -256 ? status : -EIO, "ofi: %s cannot be opened: %s",
+                           port->name, fi_strerror(-status));
+}
+
+static void close_one(struct fid *fid)
+{
+    if (fid)
+        fi_close(fid);
+}
+
+void rail_port_close(struct rail_port *port)
+{
+    close_one(port->ep ? &port->ep->fid : NULL);
+    close_one(port->cq ? &port->cq->fid : NULL);
+    close_one(port->av ? &port->av->fid : NULL);
+    close_one(port->domain ? &port->domain->fid : NULL);
+    close_one(port->fabric ? &port->fabric->fid : NULL);
+    if (port->info)
+        fi_freeinfo(port->info);
+    port->ep = NULL;
+    port->cq = NULL;
+    port->av = NULL;
+    port->domain = NULL;
+    port->fabric = NULL;
+    port->info = NULL;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes and reads. Delivery is asked for with every write: without it some providers complete a
+ * write that is not there yet. */
+#include "fabric/ofi/ofi.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <rdma/fi_rma.h>
+#include <string.h>
+
+/* ---- what is refused ---- */
+
+bool rail_acceptable(const struct xfer *x)
+{
+    const struct rail_remote *m = x->remote->own;
+    return m && m->alive == x->remote->key && x->length <= m->length &&
+           x->remote_at <= m->length - x->length && rail_in_buffer(x);
+}
+
+int rail_unacceptable(const struct xfer *x)
+{
+    const struct rail_remote *m = x->remote->own;
+    if (!m)
+        return rail_host->fail(-ENOTCONN, "ofi: not connected");
+    if (m->alive != x->remote->key)
+        return rail_host->fail(-ENOENT, "ofi: no region of the target has key 0x%" PRIx64,
+                               x->remote->key);
+    if (!rail_in_buffer(x))
+        return rail_host->fail(-ERANGE, "ofi: %zu bytes at %zu of a buffer of %zu", x->length,
+                               x->at, x->local->length);
+    return rail_host->fail(-ERANGE, "ofi: %zu bytes at %zu, the target's region has %zu", x->length,
+                           x->remote_at, m->length);
+}
+
+static int too_long(const struct rail *r, const struct xfer *x, const char *what, size_t most)
+{
+    return rail_host->fail(-EMSGSIZE, "ofi: a %s of %zu bytes on %s, which takes %zu so", what,
+                           x->length, r->port.name, most);
+}
+
+/* ---- write ---- */
+
+static inline ssize_t put(struct rail *r, const struct xfer *x, struct rail_slot *slot,
+                          uint64_t flags)
+{
+    const struct rail_remote *m = x->remote->own;
+    struct iovec iov = {.iov_base = x->local->address + x->at, .iov_len = x->length};
+    void *desc = slot->bounce ? r->arena_desc : rail_desc(r, x->local);
+    struct fi_rma_iov to = {.addr = rail_target(m, x->remote_at), .len = x->length, .key = m->rkey};
+    struct fi_msg_rma msg = {.msg_iov = &iov,
+                             .desc = &desc,
+                             .iov_count = 1,
+                             .addr = r->peer,
+                             .rma_iov = &to,
+                             .rma_iov_count = 1,
+                             .context = &slot->context};
+    if (slot->bounce)
+        iov.iov_base = memcpy(slot->bounce, iov.iov_base, x->length);
+    return fi_writemsg(r->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION | flags);
+}
+
+int rail_write(struct fabric *fabric, const struct xfer *x)
+{
+    struct rail *r = (struct rail *)fabric;
+    bool inject = x->how & (HINT(INLINE) | HINT(SHORT)), bounce = x->how & HINT(BCOPY);
+    if (!rail_acceptable(x))
+        return rail_unacceptable(x);
+    if ((inject && x->length > r->inject) || (bounce && x->length > RAIL_BOUNCE))
+        return too_long(r, x, "write", inject ? r->inject : RAIL_BOUNCE);
+    if (!x->length)
+        return DONE;
+    /* Order that the provider does not keep is kept by waiting. */
+    if (!r->waw && r->orders && !(x->how & HINT(RESTRICTED)))
+        return -EAGAIN;
+    struct rail_slot *slot = rail_slot_take(r, VERB_WRITE, x->id, x->length);
+    if (!slot)
+        return -EAGAIN;
+    slot->remote = x->remote->own;
+    slot->orders = true;
+    r->orders++;
+    if (bounce && !rail_slot_bounce(r, slot)) {
+        rail_slot_give(r, slot);
+        return -EAGAIN;
+    }
+    return rail_begun(r, slot, put(r, x, slot, inject ? FI_INJECT : 0), "write");
+}
+
+/* ---- read ---- */
+
+int rail_read(struct fabric *fabric, const struct xfer *x)
+{
+    struct rail *r = (struct rail *)fabric;
+    const struct rail_remote *m = x->remote->own;
+    if (!rail_acceptable(x))
+        return rail_unacceptable(x);
+    if (x->how & HINT(SHORT) || (x->how & HINT(BCOPY) && x->length > RAIL_BOUNCE))
+        return too_long(r, x, "read", x->how & HINT(SHORT) ? 0 : RAIL_BOUNCE);
+    if (!x->length)
+        return DONE;
+    if (!r->raw && r->orders && !(x->how & HINT(RESTRICTED)))
+        return -EAGAIN;
+    struct rail_slot *slot = rail_slot_take(r, VERB_READ, x->id, x->length);
+    if (!slot)
+        return -EAGAIN;
+    char *to = x->local->address + x->at;
+    slot->remote = m;
+    if (x->how & HINT(BCOPY)) {
+        if (!rail_slot_bounce(r, slot)) {
+            rail_slot_give(r, slot);
+            return -EAGAIN;
+        }
+        slot->to = to;
+        to = slot->bounce;
+    }
+    void *desc = slot->bounce ? r->arena_desc : rail_desc(r, x->local);
+    return rail_begun(r, slot,
+                      fi_read(r->ep, to, x->length, desc, r->peer, rail_target(m, x->remote_at),
+                              m->rkey, &slot->context),
+                      "read");
+}
