@@ -389,6 +389,9 @@ static inline int test_post(struct run *run)
 enum turn { TURN_ON, TURN_PAUSE, TURN_END };
 void tally_open(struct run *run);
 void tally_start(struct run *run);
+/* Stops the clock for a moment in which nothing is under way, and starts it again. */
+void tally_stop(struct run *run);
+void tally_go_on(struct run *run);
 /* At a time that is due: signs of life, and what is to be done, or -errno. */
 int tally_turn(struct run *run, uint64_t now);
 /* Stops the clock, reports, and unless final starts it again. done: iterations confirmed. */

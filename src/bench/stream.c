@@ -179,11 +179,14 @@ static inline int next(struct run *run, unsigned pending, uint64_t window)
     return run->number - run->acked >= window ? until(run, UINT32_MAX, window - 1) : 0;
 }
 
-/* Samples wait for their buckets in a handful: one by one, each would hold up the next clock read.
- */
+/* Samples wait for their buckets: one by one, each would hold up the next clock read. Where nothing
+ * is under way between two operations they wait long, and the clock stands still meanwhile;
+ * otherwise they go by the handful. */
+enum { HANDFUL = 64, MANY = 4096 };
+
 struct handful {
     size_t count;
-    uint64_t ticks[64];
+    uint64_t ticks[MANY];
 };
 
 static void empty(struct handful *h, uint64_t *buckets)
@@ -203,7 +206,7 @@ static int burst(struct run *run, uint64_t count, unsigned pending, struct handf
     const struct xfer *xfer = &run->xfer;
     const struct clock clock = run->clock;
     uint64_t last = *before, next_look = run->tally.next;
-    size_t at = h->count, room = LENGTH(h->ticks) - at, end = at + (count < room ? count : room);
+    size_t at = h->count, room = MANY - at, end = at + (count < room ? count : room);
     while (at < end) {
         int got = post(handle, xfer);
         if (got == DONE)
@@ -213,7 +216,7 @@ static int burst(struct run *run, uint64_t count, unsigned pending, struct handf
         uint64_t now = clock_glance(&clock);
         h->ticks[at++] = now - last;
         last = now;
-        if (now >= next_look)
+        if (now >= next_look || (run->pending && at >= HANDFUL))
             break;
     }
     h->count = at;
@@ -236,7 +239,8 @@ static inline int step(struct run *run, unsigned pending, struct handful *h, uin
 static int iterate(struct run *run, uint64_t count, bool keep)
 {
     struct tally *t = &run->tally;
-    struct handful samples = {0};
+    struct handful samples;
+    samples.count = 0;
     uint64_t first = run->number;
     unsigned pending = most_pending(run);
     bool simple = !run->verify && !run->test->hears;
@@ -248,9 +252,16 @@ static int iterate(struct run *run, uint64_t count, bool keep)
                             : step(run, pending, &samples, &before);
         if (status)
             return status;
-        if (samples.count == LENGTH(samples.ticks) || before >= t->next)
+        bool due = before >= t->next, still = simple && !run->pending;
+        if (still)
+            tally_stop(run);
+        if (due || samples.count >= HANDFUL)
             empty(&samples, keep ? run->stats->buckets : NULL);
-        if (before >= t->next) {
+        if (still) {
+            tally_go_on(run);
+            before = t->begin;
+        }
+        if (due) {
             what = turn(run, before, first, keep);
             before = clock_glance(&run->clock);
         }

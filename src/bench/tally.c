@@ -26,8 +26,9 @@ static void plan_next(struct tally *t, uint64_t now)
     uint64_t next = t->looked + t->look;
     if (t->interval && t->reported + t->interval < next)
         next = t->reported + t->interval;
-    if (t->duration && t->begin + (t->duration - t->elapsed) < next)
-        next = t->begin + (t->duration - t->elapsed);
+    uint64_t left = t->duration > t->elapsed ? t->duration - t->elapsed : 0;
+    if (t->duration && t->begin + left < next)
+        next = t->begin + left;
     t->next = next > now ? next : now;
 }
 
@@ -37,6 +38,17 @@ void tally_start(struct run *run)
     t->begin = clock_glance(&run->clock);
     t->reported = t->looked = t->begin;
     plan_next(t, t->begin);
+}
+
+void tally_stop(struct run *run)
+{
+    run->tally.elapsed += clock_glance(&run->clock) - run->tally.begin;
+}
+
+void tally_go_on(struct run *run)
+{
+    run->tally.begin = clock_glance(&run->clock);
+    plan_next(&run->tally, run->tally.begin);
 }
 
 int tally_turn(struct run *run, uint64_t now)
@@ -113,7 +125,7 @@ int tally_report(struct run *run, uint64_t done, bool final)
     struct tally *t = &run->tally;
     const struct test_audience *audience = run->audience;
     struct weft_result *result = run->result;
-    t->elapsed += clock_glance(&run->clock) - t->begin;
+    tally_stop(run);
     t->done = done;
     /* Of an interval without a new iteration there is nothing to say. */
     if (audience && audience->report && (final || done > t->reported_done)) {
