@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* HPE Slingshot, libfabric's cxi provider: what its own header adds. A service and a virtual
- * network are an authorisation key. Low-latency issue and the rendezvous threshold are the
- * provider's environment. With order asked for its puts are unrestricted, without it they may be
- * restricted. */
+ * network are an authorisation key. Low-latency issue is the provider's environment, and so is the
+ * size from which it sends by rendezvous (FI_CXI_RDZV_THRESHOLD), which is left to the user. With
+ * order asked for its puts are unrestricted, without it they may be restricted. */
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>
@@ -27,9 +27,6 @@ static void tune(const struct fabric_want *want)
 {
     if (!want->verbs || want->hints & HINT(LL))
         setenv("FI_CXI_LLRING_MODE", "always", 0);
-    /* Rendezvous is asked for by hint, and done by us: eager as long as the provider can. */
-    if (want->verbs & VERB(SEND))
-        setenv("FI_CXI_RDZV_EAGER_SIZE", "0", 0);
 }
 
 /* A key of the provider's, which fi_freeinfo frees with the hints. */
