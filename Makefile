@@ -24,6 +24,7 @@ bench: need-build need-bench all
 	@ninja -C $(BUILD) bench/floor bench/peak bench/stream
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/libfabric.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
 	@tests/lint.sh $(BUILD)
@@ -44,7 +45,8 @@ CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
 	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich
 FUZZ_NEEDS  = clang=clang
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
-BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev
+BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
+	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin
 
 need-build: ; @tests/need.sh $(BUILD_NEEDS)
 need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)
