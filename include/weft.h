@@ -25,8 +25,8 @@ extern "C" {
 /* "0.1.0": of the library that was linked. */
 WEFT_API const char *weft_version(void);
 
-/* The sentence of this thread's last failure; "" before the first, and after a weft_run that did not
- * fail. */
+/* The sentence of this thread's last failure; "" before the first, and after a weft_run that did
+ * not fail. */
 WEFT_API const char *weft_reason(void);
 
 /* What should be known but does not end a test is said to sink; NULL (as at first): to nobody. */
@@ -43,6 +43,8 @@ enum weft_mode {
 };
 
 enum weft_layout {
+    WEFT_FIRST_LAYOUT =
+        0,          /* the first of these that the fabric has for the operation and the size */
     WEFT_SHORT = 1, /* inside the call; not for get */
     WEFT_BCOPY,     /* copied, the source is free at once; not for atomics */
     WEFT_ZCOPY      /* from where it lies; not for atomics */

@@ -126,7 +126,8 @@ def atomics_have_four_or_eight_bytes():
 @test
 def a_short_message_has_room_for_its_header():
     for size in ("4", "1", "7"):
-        refused(2, *NOWHERE, "-t", "am_lat", "-s", size, names=(f"{size} bytes", "8 bytes"))
+        refused(2, *NOWHERE, "-t", "am_lat", "-D", "short", "-s", size,
+                names=(f"{size} bytes", "8 bytes"))
 
 
 @test
@@ -207,7 +208,9 @@ def a_software_nic_that_there_is_not_is_refused_with_those_there_are():
 def a_device_or_transport_that_there_is_not_is_refused_with_those_there_are():
     for words in (("-x", "nosuch"), ("-d", "nosuch"), ("-x", "tcp", "-d", "nosuch"),
                   ("-x", "nosuch", "-d", "lo"), ("-d", "cxi99nosuch"), ("-x", "rc_mlx5", "-d", "nosuch:1")):
-        if os.path.exists(UCT):
+        if words[0] == "-d":
+            refused(1, *NOWHERE, "-t", "am_lat", *words, names=("nosuch", "soft:cxi0"))
+        elif os.path.exists(UCT):
             said_there("-t", "am_lat", *words, names=("nosuch", "tcp/lo"))
         else:
             refused(1, *NOWHERE, "-t", "am_lat", *words, names=("nosuch", "--list"))
@@ -311,7 +314,7 @@ BAD_LINES = (("b -t nosuch", ("nosuch",)),
              ("b -t am_lat --bidir", ("--bidir",)),
              ("b", ("-t",)),
              ("b -t get -d cxi99", ("cxi99",)),
-             ("b -t put_lat -s 64K", ("65536",)))
+             ("b -t put_lat -D short -s 64K", ("65536",)))
 
 
 def bad_line(line, words):

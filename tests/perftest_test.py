@@ -488,7 +488,7 @@ def whatever_came_before_the_next_client_is_served():
         client.wait(5)
 
     def refused():
-        ended(Client(TOOL, server, "-t", "put_lat", "-s", "64K", *SOFT), 1, 5, server)
+        ended(Client(TOOL, server, "-t", "put_lat", "-D", "short", "-s", "64K", *SOFT), 1, 5, server)
 
     def another_tool():
         ended(Client(CXI, server, "-n", "3"), 1, 5, server)
@@ -523,7 +523,7 @@ def a_server_without_l_waits_for_a_client_of_its_kind_and_ends_with_it():
 
 @test
 def a_refused_test_does_not_end_a_connection():
-    lines = batch_file("lines", "a -t put_lat", "b -t put_lat -s 64K", "c -t get")
+    lines = batch_file("lines", "a -t put_lat", "b -t put_lat -D short -s 64K", "c -t get")
     server = Server(TOOL)
     client = Client(TOOL, server, "-b", lines, *QUICK, *SOFT, "-v")
     ended(client, 1, None, server)
@@ -554,8 +554,9 @@ def lacks(words, *args):
 
 @test
 def what_the_software_nic_does_not_take_is_said_by_both():
-    lacks(("put", "short", "224", "4096"), "-t", "put_lat", "-s", "4K", *SOFT)
-    lacks(("am", "short", "224", "225"), "-t", "am_bw", "-s", "225", *SOFT)
+    lacks(("put", "short", "224", "4096"), "-t", "put_lat", "-D", "short", "-s", "4K",
+          *SOFT)
+    lacks(("am", "short", "224", "225"), "-t", "am_bw", "-D", "short", "-s", "225", *SOFT)
     lacks(("header", "1024", "2048"), "-t", "am_lat", "-s", "4K", "-D", "zcopy", "-H", "2K", *SOFT)
 
 
@@ -625,10 +626,37 @@ def what_a_transport_lacks_is_said_by_both():
     lacks(("tcp/lo", "get"), "-t", "get", "-x", "tcp", "-d", "lo")
     lacks(("tcp/lo", "add"), "-t", "add_lat", "-x", "tcp", "-d", "lo")
     lacks(("tcp/lo", "fadd"), "-t", "fadd", "-x", "tcp", "-d", "lo")
-    lacks(("tcp/lo", "put", "short", "zcopy"), "-t", "put_lat", "-x", "tcp", "-d", "lo")
+    lacks(("tcp/lo", "put", "short", "zcopy"), "-t", "put_lat", "-D", "short", "-x", "tcp", "-d",
+          "lo")
     lacks(("posix/memory", "put", "zcopy", "short, bcopy"), "-t", "put_lat", "-x", "posix", "-D",
           "zcopy")
-    lacks(("posix/memory", "am", "short", "2048"), "-t", "am_lat", "-x", "posix", "-s", "2K")
+    lacks(("posix/memory", "am", "short", "2048"), "-t", "am_lat", "-D", "short", "-x", "posix",
+          "-s", "2K")
+
+
+@test
+def without_a_layout_the_first_that_takes_it_is_used_and_said():
+    for words, layout in ((("-t", "put_lat", "-s", "4K", *SOFT), "bcopy"),
+                          (("-t", "am_lat", "-s", "4", *SOFT), "bcopy"),
+                          (("-t", "am_lat", "-s", "64K", *SOFT), "zcopy")):
+        server = Server(TOOL)
+        client = Client(TOOL, server, *QUICK, *words)
+        ended(client, 0)
+        ended(server, 0)
+        check(f"data layout {layout}," in client.err, client)
+    server = Server(TOOL)
+    client = Client(TOOL, server, *QUICK, "-t", "put_lat", *SOFT)
+    ended(client, 0)
+    check("data layout" not in client.err, client)
+
+
+@test
+def a_put_by_tcp_needs_no_layout():
+    need_uct("tcp/lo")
+    server = Server(TOOL)
+    client = Client(TOOL, server, *QUICK, "-t", "put_lat", "-x", "tcp", "-d", "lo")
+    ended(client, 0)
+    check("data layout zcopy," in client.err, client)
 
 
 @test
@@ -671,7 +699,7 @@ def batch_by_ranks(mpi):
 
 
 def refused_by_ranks(mpi):
-    job = ranks(mpi, "-t", "put_lat", "-s", "64K", "-x", "soft")
+    job = ranks(mpi, "-t", "put_lat", "-D", "short", "-s", "64K", "-x", "soft")
     check(job.code != 0, job)
     check(RULE not in job.out, job)
     said_ = re.findall(r"^ucx_perftest: (.*65536.*)$", job.err, re.M)

@@ -212,7 +212,8 @@ extern const struct test_method test_ping_pong, test_stream, test_stream_both;
 
 /* Who is told of results. */
 struct test_audience {
-    void (*begin)(void *arg, const char *fabric); /* before anything is timed; may be NULL */
+    /* Before anything is timed; may be NULL. */
+    void (*begin)(void *arg, const char *fabric, enum weft_layout layout);
     void (*report)(void *arg, const struct weft_result *result);
     void *arg;
 };
@@ -312,7 +313,8 @@ struct run {
     unsigned char amo_value[AMO_MAX_BYTES]; /* op_atomic: what the target should have */
 
     /* Tests. */
-    const struct weft_params *params;
+    const struct weft_params *params; /* settled */
+    struct weft_params settled;       /* what was asked, and what was left open */
     const struct test_op *test;
     const struct test_method *test_method;
     const struct test_audience *audience;

@@ -35,6 +35,8 @@ static const struct test_method *method_find(enum weft_mode mode)
 
 static int check_layout(const struct weft_params *p, const struct test_op *op)
 {
+    if (p->layout == WEFT_FIRST_LAYOUT)
+        return 0;
     if (p->layout < WEFT_SHORT || p->layout > WEFT_ZCOPY)
         return fail(-EINVAL, "no data layout %d", p->layout);
     const char *name = fabric_layout_names[p->layout - WEFT_SHORT];
@@ -100,6 +102,20 @@ int test_check(const struct weft_params *p)
 }
 
 /* ---- what this fabric lacks ---- */
+
+/* Where none was asked for. If there is none, the usual one, which is then refused. */
+static enum weft_layout first_layout(const struct run *run)
+{
+    enum weft_layout usual = run->test == &test_get ? WEFT_BCOPY : WEFT_SHORT;
+    for (enum weft_layout layout = usual; layout <= WEFT_ZCOPY && !run->test->atomic; layout++) {
+        struct weft_params wish = *run->params;
+        wish.layout = layout;
+        if (run->facts.layout_max[run->verb][layout - WEFT_SHORT] >= wish.size &&
+            !check_layout(&wish, run->test))
+            return layout;
+    }
+    return usual;
+}
 
 static int can_layout(const struct run *run)
 {
@@ -278,7 +294,7 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
                                .nonce = nonce,
                                .service = 1,
                                .verbs = run->test->verbs,
-                               .hints = LAYOUT_HINT(run->params->layout - WEFT_SHORT),
+                               .hints = HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY),
                                .server = run->peer->rank == PEER_SERVER,
                                .looks = run->params->verify};
     run->fabric = choice->ops;
@@ -296,6 +312,8 @@ static int make_ready(struct run *run, const struct fabric_choice *choice, const
     snprintf(run->histogram->fabric, sizeof run->histogram->fabric, "%s", run->form);
     run->result->fabric = run->histogram->fabric;
     run->receive_at = (half + ALIGN - 1) / ALIGN * ALIGN;
+    if (run->params->layout == WEFT_FIRST_LAYOUT)
+        run->settled.layout = first_layout(run);
     status = can(run);
     if (!status && measures(run))
         status = open_clock(run);
@@ -370,12 +388,24 @@ static int measure(struct run *run)
     return status;
 }
 
+/* Each end has looked for itself; a fabric may have other layouts there. */
+static int same_layout(struct run *run, const struct blob *theirs)
+{
+    uint64_t layout = 0;
+    if (!blob_number(theirs, "layout", &layout) && layout == (uint64_t)run->params->layout)
+        return 0;
+    run->refused = true;
+    return fail(-ENOTSUP, "the two ends do not have the same data layouts first: choose one");
+}
+
 static int ready(struct run *run, const struct fabric_choice *choice, const char *nonce)
 {
     struct blob mine, theirs, key;
     int status = make_ready(run, choice, nonce, &key);
-    int said = blob_print(&mine, "ready=1\n");
+    int said = blob_print(&mine, "layout=%d\n", run->params->layout);
     status = verdict(run, status ? status : said, &mine, &theirs);
+    if (!status)
+        status = same_layout(run, &theirs);
     if (!status)
         status = setup_compare(run);
     if (!status)
@@ -383,7 +413,7 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
     if (!status)
         status = peer_meet(run->peer, "ready", NULL, NULL);
     if (!status && run->audience && run->audience->begin)
-        run->audience->begin(run->audience->arg, run->form);
+        run->audience->begin(run->audience->arg, run->form, run->params->layout);
     return status ? status : measure(run);
 }
 
@@ -427,7 +457,7 @@ static int pinned(struct run *run)
 int test_run(const struct weft_params *params, struct peer *peer,
              const struct test_audience *audience, struct weft_result *result, bool *usable)
 {
-    struct run run = {.params = params,
+    struct run run = {.settled = *params,
                       .peer = peer,
                       .audience = peer->rank == PEER_CLIENT ? audience : NULL,
                       .result = result,
@@ -439,6 +469,7 @@ int test_run(const struct weft_params *params, struct peer *peer,
     *usable = false;
     if (!histogram)
         return fail(-ENOMEM, "no memory for statistics");
+    run.params = &run.settled;
     run.histogram = histogram;
     run.name = run.test ? run.test->name : "?";
     run.verb = run.test ? run.test->verb : VERB_WRITE;

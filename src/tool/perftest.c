@@ -50,7 +50,19 @@ static void printed(struct session *s, int status)
         shell_stop = SIGPIPE;
 }
 
-static void on_begin(void *arg, const char *fabric)
+/* A layout that nobody asked for, and is not the usual one. */
+static void say_layout(const struct session *s, enum weft_layout layout)
+{
+    bool get = perf_tests[s->running->test - 1].op == WEFT_GET;
+    char sentence[128];
+    if (s->running->layout || layout == (get ? WEFT_BCOPY : WEFT_SHORT))
+        return;
+    snprintf(sentence, sizeof sentence, "data layout %s, the first there is for this; -D chooses another",
+             fabric_layout_names[layout - WEFT_SHORT]);
+    shell_say(sentence);
+}
+
+static void on_begin(void *arg, const char *fabric, enum weft_layout layout)
 {
     struct session *s = arg;
     char sentence[256];
@@ -59,6 +71,7 @@ static void on_begin(void *arg, const char *fabric)
         shell_say(sentence);
         snprintf(s->said, sizeof s->said, "%s", fabric);
     }
+    say_layout(s, layout);
     printed(s, report_boxed_begin(&s->boxed, s->group, s->labels));
 }
 

@@ -230,11 +230,10 @@ int perf_params(const struct perftest *o, const char *device, struct weft_params
     if (!o->test)
         return fail(-EINVAL, "no test: say which with -t (-h lists them)");
     const struct perf_test *test = &perf_tests[o->test - 1];
-    int usual = test->op == WEFT_GET ? WEFT_BCOPY : WEFT_SHORT;
     weft_params_init(p);
     p->op = test->op;
     p->mode = o->bidir && test->mode == WEFT_STREAM ? WEFT_STREAM_BOTH : test->mode;
-    p->layout = (enum weft_layout)(o->layout ? o->layout : usual);
+    p->layout = (enum weft_layout)o->layout; /* 0: the first there is */
     p->size = o->size;
     p->am_header = o->header;
     p->window = o->window;
