@@ -73,8 +73,28 @@ static void look_for(void *arg, const char *device, const char *what)
         s->used += (size_t)n;
 }
 
+/* Those that may be there as modules, and what they stand on. */
+static const struct {
+    const char *name, *needs;
+} loadable[] = {{"uct", "UCX (Debian's package libucx0)"},
+                {"ofi", "libfabric (Debian's package libfabric1)"}};
+
+/* A fabric that is known, but not here. */
+static int no_module(const char *text)
+{
+    for (size_t i = 0; i < LENGTH(loadable); i++) {
+        size_t length = strlen(loadable[i].name);
+        if (strncmp(text, loadable[i].name, length) == 0 && (text[length] == ':' || !text[length]))
+            return fail(-ENODEV, "fabric %s is not installed: it is the module weft-%s.so, on %s",
+                        loadable[i].name, loadable[i].name, loadable[i].needs);
+    }
+    return 0;
+}
+
 static int no_device(const char *text)
 {
+    if (no_module(text))
+        return -ENODEV;
     struct search all = {0};
     for (size_t i = 0; i < LENGTH(built_in); i++)
         built_in[i]->list(look_for, &all);
@@ -102,9 +122,6 @@ bool fabric_named(const char *text)
     return names_fabric(text, name, sizeof name);
 }
 
-/* Those that may be there as modules. */
-static const char *const loadable[] = {"uct", "ofi"};
-
 struct listing {
     const char *fabric;
     void (*say)(void *arg, const char *device, const char *what);
@@ -125,7 +142,8 @@ void fabric_list(void (*say)(void *arg, const char *device, const char *what), v
     for (size_t i = 0; i < LENGTH(built_in); i++)
         built_in[i]->list(with_prefix, &(struct listing){built_in[i]->name, say, arg});
     for (size_t i = 0; i < LENGTH(loadable); i++) {
-        const struct fabric_ops *ops = module_exists(loadable[i]) ? fabric_find(loadable[i]) : NULL;
+        const struct fabric_ops *ops =
+            module_exists(loadable[i].name) ? fabric_find(loadable[i].name) : NULL;
         if (ops)
             ops->list(with_prefix, &(struct listing){ops->name, say, arg});
     }

@@ -57,7 +57,8 @@ static void say_layout(const struct session *s, enum weft_layout layout)
     char sentence[128];
     if (s->running->layout || layout == (get ? WEFT_BCOPY : WEFT_SHORT))
         return;
-    snprintf(sentence, sizeof sentence, "data layout %s, the first there is for this; -D chooses another",
+    snprintf(sentence, sizeof sentence,
+             "data layout %s, the first there is for this; -D chooses another",
              fabric_layout_names[layout - WEFT_SHORT]);
     shell_say(sentence);
 }

@@ -209,8 +209,7 @@ int perf_device(const char *transport, const char *device, char *text, size_t ro
         return fail(-EINVAL, "device %s is of another fabric than transport %s", device, transport);
     /* A transport of UCX's has no colon. */
     if (colon && !fabric_named(transport))
-        return fail(-ENODEV, "no fabric \"%.*s\": neither built in nor found as weft-%.*s.so",
-                    (int)(colon - transport), transport, (int)(colon - transport), transport);
+        return fabric_choose(transport, &choice);
     if (*transport && fabric_named(transport))
         n = snprintf(text, room, "%s%s%s", transport, !both ? "" : colon ? "/" : ":", device);
     else if (!*transport && !bare)
