@@ -169,7 +169,7 @@ static void a_control_character_spoils_its_line_alone(void **state)
 {
     char text[] = "before -t\nx -t g.t\nafter -n\n", *hole = strchr(text, '.');
     (void)state;
-    for (char c = 0; c < ' '; c++) {
+    for (int c = 0; c < ' '; c++) {
         if (c == '\t' || c == '\r' || c == '\n')
             continue;
         *hole = c;
@@ -216,6 +216,7 @@ static void more_lines_than_there_is_room_for_are_refused(void **state)
     (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < length; i += 2)
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): bytes, not a string */
         memcpy(text + i, "a\n", 2);
     assert_int_equal(batch_parse(&batch, text, length - 2), 0);
     assert_int_equal(batch.count, BATCH_LINES);
@@ -280,7 +281,9 @@ static void a_file_of_one_mebibyte_is_read_and_a_longer_one_is_not(void **state)
     (void)state;
     assert_non_null(text);
     memset(text, '#', BATCH_BYTES + 1);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): bytes, not a string */
     memcpy(text, "a -n 1\n", 7);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): bytes, not a string */
     memcpy(text + BATCH_BYTES - 7, "\nb -n 2", 7);
     write_file(&file, text, BATCH_BYTES);
     assert_int_equal(batch_read(&batch, file.path), 0);
@@ -319,6 +322,7 @@ static void a_file_with_too_many_lines_is_named(void **state)
     (void)state;
     assert_non_null(text);
     for (size_t i = 0; i < length; i += 2)
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): bytes, not a string */
         memcpy(text + i, "a\n", 2);
     write_file(&file, text, length);
     assert_int_equal(batch_read(&batch, file.path), -EINVAL);

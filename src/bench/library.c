@@ -68,7 +68,7 @@ int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, doub
 void weft_result_free(struct weft_result *result)
 {
     /* What the library allocated it may take back. */
-    struct weft_histogram *histogram = (struct weft_histogram *)(uintptr_t)result->histogram;
+    struct weft_histogram *histogram = (struct weft_histogram *)result->histogram;
     if (histogram)
         stats_close(histogram->stats);
     free(histogram);
@@ -209,7 +209,7 @@ int weft_run(const struct weft_params *params, const struct weft_bootstrap *boot
     if (params->bytes != sizeof *params)
         return fail(-EINVAL, "parameters of %zu bytes: begin with weft_params_init", params->bytes);
     int status = peer ? 0 : own_peer(bootstrap, &terms, &peer);
-    if (status)
+    if (status || !peer)
         return status;
     peer->timeout_ms = terms.timeout_ms;
     peer->stop = params->stop;

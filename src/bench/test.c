@@ -107,12 +107,11 @@ int test_check(const struct weft_params *p)
 static enum weft_layout first_layout(const struct run *run)
 {
     enum weft_layout usual = run->test == &test_get ? WEFT_BCOPY : WEFT_SHORT;
-    for (enum weft_layout layout = usual; layout <= WEFT_ZCOPY && !run->test->atomic; layout++) {
+    for (unsigned k = usual - WEFT_SHORT; k < LAYOUTS && !run->test->atomic; k++) {
         struct weft_params wish = *run->params;
-        wish.layout = layout;
-        if (run->facts.layout_max[run->verb][layout - WEFT_SHORT] >= wish.size &&
-            !check_layout(&wish, run->test))
-            return layout;
+        wish.layout = (enum weft_layout)(WEFT_SHORT + k);
+        if (run->facts.layout_max[run->verb][k] >= wish.size && !check_layout(&wish, run->test))
+            return wish.layout;
     }
     return usual;
 }
@@ -420,14 +419,14 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
 static int agree(struct run *run)
 {
     struct blob mine, theirs;
-    struct fabric_choice choice;
+    struct fabric_choice choice = {0};
     char nonce[33];
     bool client = run->peer->rank == PEER_CLIENT;
     int status = test_check(run->params);
     if (!status)
         status = describe(run, &mine);
     status = verdict(run, status, &mine, &theirs);
-    if (status)
+    if (status || !run->test)
         return status;
     status = compare(run, &mine, &theirs);
     if (!status && blob_value(client ? &mine : &theirs, "nonce", nonce, sizeof nonce))

@@ -94,10 +94,10 @@ static int parse_line(struct batch *b, unsigned number, char *line, size_t lengt
 int batch_parse(struct batch *b, const char *text, size_t length)
 {
     *b = (struct batch){.text = malloc(length + 1)};
-    int status = b->text ? 0 : fail(-ENOMEM, "no memory for a batch");
+    int status = 0;
     unsigned number = 0;
-    if (status)
-        return status;
+    if (!b->text)
+        return fail(-ENOMEM, "no memory for a batch");
     memcpy(b->text, text, length);
     b->text[length] = '\0';
     for (size_t at = 0; at < length && !status;) {

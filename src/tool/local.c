@@ -20,7 +20,7 @@ enum { LISTEN_MS = 10000, STOP_MS = 2000 };
 
 void arguments_begin(struct arguments *a)
 {
-    *a = (struct arguments){.list = {(char *)(uintptr_t)shell_program}, .n = 1};
+    *a = (struct arguments){.list = {(char *)shell_program}, .n = 1};
 }
 
 void argument(struct arguments *a, const char *name, const char *format, ...)
@@ -36,7 +36,7 @@ void argument(struct arguments *a, const char *name, const char *format, ...)
     if (n < 0 || (size_t)n >= room)
         return;
     a->used += (size_t)n + 1;
-    a->list[a->n++] = (char *)(uintptr_t)name;
+    a->list[a->n++] = (char *)name;
     a->list[a->n++] = value;
 }
 

@@ -267,14 +267,12 @@ static int read_batches(struct session *s)
 {
     char *rest = s->options.batch, *path;
     int status = 0;
-    while (*rest && !status && (path = strsep(&rest, "\n"))) {
+    while (rest && *rest && !status && (path = strsep(&rest, "\n"))) {
         if (s->batch_count == BATCHES)
             return fail(-EINVAL, "more than %d batch files", BATCHES);
         status = batch_read(&s->batches[s->batch_count], path);
         if (!status && !s->batches[s->batch_count++].count)
             status = fail(-EINVAL, "batch file %s: no test in it", path);
-        if (!rest)
-            break;
     }
     return status;
 }
@@ -388,7 +386,7 @@ static int take_options(const struct session *s, const struct blob *ask, struct 
 static int serve_test(struct session *s, const struct blob *ask)
 {
     struct perftest options;
-    struct weft_params params;
+    struct weft_params params = {0};
     struct weft_result result;
     struct blob answer;
     char device[FABRIC_DEVICE_MAX];

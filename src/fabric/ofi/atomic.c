@@ -282,8 +282,8 @@ static ssize_t begin(struct rail *r, const struct xfer *x, struct rail_slot *slo
                      .op = x->amo.op == AMO_CSWAP ? compares[x->amo.compare_op] : ops[x->amo.op],
                      .to = rail_target(slot->remote, x->remote_at),
                      .rkey = slot->remote->rkey,
-                     .operand = {.addr = (void *)(uintptr_t)x->amo.operand, .count = 1},
-                     .compare = {.addr = (void *)(uintptr_t)x->amo.compare, .count = 1},
+                     .operand = {.addr = (void *)x->amo.operand, .count = 1},
+                     .compare = {.addr = (void *)x->amo.compare, .count = 1},
                      .result = {.addr = x->amo.result, .count = 1},
                      .desc = desc,
                      .result_desc = desc};

@@ -40,7 +40,7 @@ void lane_drop(struct lane *l, struct lane_packet *packet)
 
 static struct lane_packet *packet_of(const void *data)
 {
-    return (struct lane_packet *)((char *)(uintptr_t)data - offsetof(struct lane_packet, data));
+    return (struct lane_packet *)((char *)data - offsetof(struct lane_packet, data));
 }
 
 /* ---- events ---- */
@@ -246,7 +246,7 @@ int lane_am(struct fabric *fabric, const struct xfer *x)
     if (layout == LAYOUT_SHORT) {
         status = am_short(l, x);
     } else if (layout == LAYOUT_BCOPY) {
-        ssize_t packed = uct_ep_am_bcopy(l->ep, LANE_AM, pack, (void *)(uintptr_t)x, 0);
+        ssize_t packed = uct_ep_am_bcopy(l->ep, LANE_AM, pack, (void *)x, 0);
         status = packed < 0 ? (ucs_status_t)packed : UCS_OK;
     } else {
         return am_zcopy(l, x);

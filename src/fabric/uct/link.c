@@ -101,7 +101,7 @@ static int enlist(struct lane *l, const struct region *region, struct lane_expos
 
 static int print_key(const struct lane *l, const struct lane_exposed *e, struct blob *key)
 {
-    unsigned char packed[LANE_RKEY_MAX];
+    unsigned char packed[LANE_RKEY_MAX] = {0};
     size_t size = l->port.domain_attr.rkey_packed_size;
     ucs_status_t packs = UCS_OK;
     int status = lane_host->blob_print(
@@ -211,7 +211,7 @@ static bool has_am(const struct lane *l)
 
 static int add_endpoint(struct lane *l, struct blob *mine)
 {
-    unsigned char bytes[LANE_ADDRESS_MAX];
+    unsigned char bytes[LANE_ADDRESS_MAX] = {0};
     uct_ep_params_t params = {.field_mask = UCT_EP_PARAM_FIELD_IFACE, .iface = l->port.iface};
     ucs_status_t status = l->ep ? UCS_OK : uct_ep_create(&params, &l->ep);
     if (status == UCS_OK && l->port.attr.ep_addr_len <= sizeof bytes)
@@ -225,7 +225,7 @@ int lane_address(struct fabric *fabric, struct blob *mine)
 {
     struct lane *l = (struct lane *)fabric;
     const uct_iface_attr_t *attr = &l->port.attr;
-    unsigned char device[LANE_ADDRESS_MAX], iface[LANE_ADDRESS_MAX];
+    unsigned char device[LANE_ADDRESS_MAX] = {0}, iface[LANE_ADDRESS_MAX] = {0};
     if (attr->device_addr_len > sizeof device || attr->iface_addr_len > sizeof iface ||
         attr->ep_addr_len > LANE_ADDRESS_MAX)
         return lane_host->fail(-EMSGSIZE, "uct: %s has addresses of more than %d bytes",
@@ -307,6 +307,7 @@ static bool word_at(const volatile uint64_t *address, uint64_t *word)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
         return false;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a number, and is looked at as one. */
     bool read_it = write(ends[1], (const void *)(uintptr_t)address, sizeof *word) == sizeof *word &&
                    read(ends[0], word, sizeof *word) == sizeof *word;
     close(ends[0]);
@@ -358,7 +359,8 @@ static int add_remote(struct lane *l, const struct blob *key)
         status = lane_host->blob_number(key, "mark", &mark);
     if (status)
         return status;
-    if (entry >= LANE_ENTRIES || length > UINT64_MAX - r->base || length > SIZE_MAX - 2 * LINE)
+    if (entry >= LANE_ENTRIES || length > UINT64_MAX - r->base ||
+        length > SIZE_MAX - (size_t)2 * LINE)
         return lane_host->fail(-EPROTO, "uct: the other end's key makes no sense");
     r->length = (size_t)length;
     l->notice.alive[entry] = r->key;

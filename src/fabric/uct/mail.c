@@ -30,11 +30,12 @@ void lane_mail_open(struct lane *l, const char *nonce)
     m->word = 14695981039346656037U;
     for (const char *at = nonce; *at; at++)
         m->word = (m->word ^ (unsigned char)*at) * 1099511628211U;
-    m->zcopy = l->am_max[LAYOUT_ZCOPY] > 2 * HEAD && l->port.attr.cap.am.max_hdr >= 2 * HEAD;
+    m->zcopy = l->am_max[LAYOUT_ZCOPY] > (size_t)2 * HEAD &&
+               l->port.attr.cap.am.max_hdr >= (size_t)2 * HEAD;
     m->whole_most = l->am_max[LAYOUT_BCOPY] > HEAD ? l->am_max[LAYOUT_BCOPY] - HEAD : 0;
     size_t most = l->am_max[m->zcopy ? LAYOUT_ZCOPY : LAYOUT_BCOPY];
     most = most < FRAGMENT_MOST ? most : FRAGMENT_MOST;
-    m->fragment_most = most > 2 * HEAD ? most - 2 * HEAD : 0;
+    m->fragment_most = most > (size_t)2 * HEAD ? most - (size_t)2 * HEAD : 0;
     m->last = &m->first;
 }
 
@@ -136,8 +137,7 @@ static ucs_status_t put_fragment(struct lane *l, struct lane_outgoing *o, size_t
                             .length = piece};
     if (!l->mail.zcopy)
         return put_bcopy(l, &parcel);
-    uct_iov_t iov = {
-        .buffer = (void *)(uintptr_t)parcel.data, .length = piece, .memh = o->memh, .count = 1};
+    uct_iov_t iov = {.buffer = (void *)parcel.data, .length = piece, .memh = o->memh, .count = 1};
     o->done.count++;
     ucs_status_t status = uct_ep_am_zcopy(l->ep, LANE_MAIL, parcel.head,
                                           (unsigned)parcel.head_bytes, &iov, 1, 0, &o->done);

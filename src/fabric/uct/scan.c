@@ -181,8 +181,8 @@ static bool add_name(void *arg, const struct lane_place *place)
 {
     char *all = arg;
     size_t used = strlen(all);
-    snprintf(all + used, FABRIC_DEVICE_MAX * 4 - used, "%s%s/%s", used ? " " : "", place->transport,
-             place->device);
+    snprintf(all + used, (size_t)FABRIC_DEVICE_MAX * 4 - used, "%s%s/%s", used ? " " : "",
+             place->transport, place->device);
     return false;
 }
 

@@ -106,7 +106,7 @@ static void lane_close(struct fabric *fabric)
     lane_mail_close(l);
     for (unsigned i = l->next; i < l->count; i++)
         if (l->events[i].verb == VERB_ARRIVAL && l->events[i].data)
-            free((char *)(uintptr_t)l->events[i].data - offsetof(struct lane_packet, data));
+            free((char *)l->events[i].data - offsetof(struct lane_packet, data));
     while (l->given || l->spare) {
         struct lane_packet *packet = l->given ? l->given : l->spare;
         *(l->given ? &l->given : &l->spare) = packet->next;

@@ -86,7 +86,7 @@ static inline ucs_status_t put(struct lane *l, const struct xfer *x, enum layout
     if (layout == LAYOUT_SHORT)
         return uct_ep_put_short(l->ep, x->local->address + x->at, (unsigned)x->length, to, r->rkey);
     if (layout == LAYOUT_BCOPY) {
-        ssize_t packed = uct_ep_put_bcopy(l->ep, pack, (void *)(uintptr_t)x, to, r->rkey);
+        ssize_t packed = uct_ep_put_bcopy(l->ep, pack, (void *)x, to, r->rkey);
         return packed < 0 ? (ucs_status_t)packed : UCS_OK;
     }
     uct_iov_t iov = iov_of(l, x);
