@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void options(const struct batch_line *line)
 {
-    struct perftest values;
+    struct perftest values = {0};
     struct opt_set set = {.rows = perf_rows, .base = &values};
     struct weft_params params;
     char device[FABRIC_DEVICE_MAX];
