@@ -159,6 +159,7 @@ struct fabric_facts {
     uint16_t amo[2][AMO_OPS];          /* bit = type; [1]: fetching */
     uint16_t cswap[AMO_COMPARES];      /* bit = type */
     const char *amo_how;               /* how the widest atomics are done, or NULL */
+    const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
     char form[96];                     /* which path carries it, for the header */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];                   /* what it lives in, "VNI 10", or "" */

@@ -162,10 +162,14 @@ static int show_rendezvous(const void *facts, char *text, size_t room)
 static int show_amo_op(const void *facts, char *text, size_t room)
 {
     const struct plan *plan = plan_of(facts);
+    const struct fabric_facts *fabric = ((const struct bench_facts *)facts)->fabric;
     bool compares = plan->amo_op - 1 == AMO_CSWAP;
-    return snprintf(text, room, "%s %s%s%s", plan->fetching ? "FETCHING" : "NON-FETCHING",
+    bool fetches =
+        fabric->compare_how && !plan->fetching && (compares || plan->amo_op - 1 == AMO_AXOR);
+    return snprintf(text, room, "%s %s%s%s%s%s%s", plan->fetching ? "FETCHING" : "NON-FETCHING",
                     amo_op_names[plan->amo_op - 1], compares ? " " : "",
-                    compares ? amo_compare_names[plan->amo_compare - 1] : "");
+                    compares ? amo_compare_names[plan->amo_compare - 1] : "", fetches ? " (" : "",
+                    fetches ? fabric->compare_how : "", fetches ? ")" : "");
 }
 
 /* The widest types are not done alike everywhere. */

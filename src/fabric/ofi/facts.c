@@ -100,7 +100,7 @@ void rail_facts(const struct rail_port *port, const struct fabric_want *want,
         facts->depth = (unsigned)info->tx_attr->size;
     if (info->caps & FI_ATOMIC)
         rail_atomics(port->domain, facts);
-    facts->amo_how = "compare-and-swap not fetching: fetched and thrown away";
+    facts->compare_how = "fetched, and the value dropped";
     verbs(info, facts);
     layouts(info, facts);
     proofs(facts);
