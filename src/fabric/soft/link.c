@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { MESSAGE_MAX = 256 };
-static const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 void soft_link_open(struct soft_link *link)
 {
@@ -177,7 +176,8 @@ static int map_region(struct soft_link *link, struct soft_map *map, const struct
         return 0;
     }
     int have = fcntl(fd, F_GET_SEALS);
-    if (have < 0 || (have & seals) != seals || fstat(fd, &file) || (uint64_t)file.st_size != length)
+    if (have < 0 || (have & SOFT_SEALS) != SOFT_SEALS || fstat(fd, &file) ||
+        (uint64_t)file.st_size != length)
         return fail(-EPROTO, "soft: the other end's memory is not sealed, or not of its length");
     map->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (map->address == MAP_FAILED)

@@ -64,10 +64,9 @@ static int seal(const struct region *region)
         return fail(-ENOTSUP, "soft: %s memory cannot be shared with another process",
                     region->kind->name);
     int have = fcntl(region->fd, F_GET_SEALS);
-    int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    if (have >= 0 && (have & wanted) == wanted)
+    if (have >= 0 && (have & SOFT_SEALS) == SOFT_SEALS)
         return 0;
-    if (fcntl(region->fd, F_ADD_SEALS, wanted))
+    if (fcntl(region->fd, F_ADD_SEALS, SOFT_SEALS))
         return fail(-errno, "soft: sealing memory: %s", strerror(errno));
     return 0;
 }

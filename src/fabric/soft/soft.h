@@ -37,6 +37,9 @@ int soft_nic_open(struct soft_nic *nic, const char *device, uint64_t service);
 /* A socket dialling that end: the descriptor, -EAGAIN, or -errno without a sentence. */
 int soft_nic_dial(unsigned address, uint64_t vni, unsigned pid);
 
+/* What nobody can do to shared memory any more: set here, checked on receipt. */
+#define SOFT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
 /* ---- soft.c: what both halves see ---- */
 
 /* A list entry, in the target's portal. key 0: not linked. */
