@@ -55,6 +55,10 @@ void host_id(char *id, size_t room);
 /* The network namespace that this process is in; "" if it cannot be known. */
 void host_network(char *id, size_t room);
 
+/* What this machine is, for whoever reads a result later: lines "host=...", "cpu=..." as the schema
+ * of results names them, added to the text. What cannot be found out is left out. */
+int machine_describe(struct blob *text);
+
 /* Digits that nobody else can know: as many as fit. */
 int random_digits(char *text, size_t room);
 
