@@ -7,6 +7,33 @@
 
 #include <stdio.h>
 
+/* At most so many percentiles; a list of them ends with 0. */
+enum { REPORT_PERCENTILES = WEFT_PERCENTILES - 1 };
+
+/* "50,99,99.9" to numbers; an empty text to none. -EINVAL and a sentence. */
+int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1]);
+
+/* JSON as it is written; key is NULL in arrays. Down to JSON_LINES deep everything has a line of
+ * its own. A number that is none is null, and so is a text that is NULL. */
+enum { JSON_LINES = 3 };
+struct json {
+    FILE *out;
+    int depth;
+    bool filled;
+};
+void json_open(struct json *json, const char *key, char bracket);
+void json_close(struct json *json, char bracket);
+void json_text(struct json *json, const char *key, const char *text);
+void json_bool(struct json *json, const char *key, bool value);
+void json_count(struct json *json, const char *key, uint64_t count);
+void json_number(struct json *json, const char *key, double value);
+
+/* Can this file be written, as far as can be known before? "-" is standard output. */
+int save_check(const char *path);
+/* Writes it whole and puts it in its place. */
+int save_write(const char *path, const char *bytes, size_t length);
+
+
 /* The CXI tools' header and table. */
 struct report_table {
     struct report report;
