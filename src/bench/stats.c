@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Samples: a log-linear histogram of 1024 steps an octave (so a value is known within 0.1 %), and
+/* Samples: a log-linear histogram of 512 steps an octave (so a value is known within 0.1 %), and
  * running moments. Memory does not depend on how many samples there are, unless they are kept. */
 #include "bench/bench.h"
 
