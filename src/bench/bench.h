@@ -133,6 +133,9 @@ void interference_now(struct interference *now);
 void interference_add(struct interference *sum, const struct interference *from,
                       const struct interference *to);
 
+/* Warns of what touched the result, if anything did. */
+void interference_say(const struct interference *sum);
+
 /* ---- CPUs ---- */
 
 /* Pins this thread, and what it starts, to a CPU. */

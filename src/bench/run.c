@@ -198,24 +198,6 @@ static int one_size(struct run *run, bool initiator, struct interference *sum)
     return initiator ? measure(run, sum) : run->op->serve(run, run->size);
 }
 
-static void say_interference(const struct interference *sum)
-{
-    const struct {
-        uint64_t count;
-        const char *what;
-    } kinds[] = {{sum->switches, "x preempted"},
-                 {sum->migrations, "x moved to another CPU"},
-                 {sum->faults, "x page fault"},
-                 {sum->steal_ms, " ms taken by the hypervisor"}};
-    char text[256] = "";
-    for (size_t i = 0; i < LENGTH(kinds); i++)
-        if (kinds[i].count)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 "%s",
-                     *text ? ", " : "", kinds[i].count, kinds[i].what);
-    if (*text)
-        warn("disturbed while measuring: %s", text);
-}
-
 static int all_sizes(struct run *run, bool initiator, struct interference *sum)
 {
     int status = 0;
@@ -253,7 +235,7 @@ static int connected(struct run *run, struct bench_facts *facts)
     int told = wish->report->ops->end(wish->report, status);
     if (status)
         return fail(status, "%s", why);
-    say_interference(&sum);
+    interference_say(&sum);
     return told;
 }
 

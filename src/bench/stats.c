@@ -12,6 +12,8 @@
 
 enum { BEYOND = 10 };
 
+_Static_assert(sizeof(struct stats) <= 256 << 10, "a size's histogram stays within 256 KiB");
+
 /* Present and, where allowed, locked: no page fault between samples. */
 static int keep_room(struct stats *s, uint64_t kept)
 {

@@ -65,7 +65,8 @@ struct output_author {
     bool rates; /* it measures bandwidth and message rate too */
 };
 
-/* What is wrong with the wishes, and files that cannot be written, are said before anything runs. */
+/* What is wrong with the wishes, and files that cannot be written, are said before anything runs.
+ */
 int output_open(struct output *output, const struct plan_output *wish,
                 const struct output_author *author);
 

@@ -255,6 +255,7 @@ static int run_all(struct session *s)
     progress_begin();
     s->usable = true;
     product(s, 0, &s->set, "");
+    interference_say(&s->show.disturbed);
     if (s->usable && !blob_print(&bye, "%s", goodbye))
         peer_tell(s->peer, &bye);
     if (!s->failures || !s->batch_count || shell_stop)

@@ -156,6 +156,11 @@ static void note(struct perf_show *s, const struct weft_result *r, bool complete
     snprintf(device, sizeof device, "%s%s%s", s->choice.ops->name, *s->choice.device ? ":" : "",
              s->choice.device);
     join_labels(s->labels, label, sizeof label);
+    struct interference disturbed = {.switches = r->disturbed.preempted,
+                                     .migrations = r->disturbed.migrated,
+                                     .faults = r->disturbed.page_faults,
+                                     .steal_ms = r->disturbed.steal_ms};
+    interference_add(&s->disturbed, &(struct interference){0}, &disturbed);
     /* One stretch, where nobody asked for time, is the whole again. */
     if (s->series.count == 1 && !o->duration_s)
         s->series.count = 0;
@@ -177,10 +182,7 @@ static void note(struct perf_show *s, const struct weft_result *r, bool complete
                               .elapsed_s = r->elapsed_s,
                               .bytes_per_s = r->bandwidth.overall,
                               .messages_per_s = r->rate.overall,
-                              .interference = {.switches = r->disturbed.preempted,
-                                               .migrations = r->disturbed.migrated,
-                                               .faults = r->disturbed.page_faults,
-                                               .steal_ms = r->disturbed.steal_ms},
+                              .interference = disturbed,
                               .series = &s->series,
                               .reverse_count = r->reverse_iterations,
                               .reverse_elapsed_s = both && complete ? r->reverse_elapsed_s : NAN,

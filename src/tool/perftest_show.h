@@ -9,8 +9,9 @@
 struct perf_show {
     struct report_boxed boxed;
     struct output output;
-    bool batch;               /* tests come from lines of files */
-    struct progress progress; /* in tests */
+    bool batch;                    /* tests come from lines of files */
+    struct progress progress;      /* in tests */
+    struct interference disturbed; /* of all of them */
     /* Of the test that runs: */
     const struct opt_set *set;
     const char *labels; /* one a line */
