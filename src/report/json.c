@@ -50,8 +50,10 @@ static void begin(struct json *json, const char *key)
 {
     if (json->filled)
         fputc(',', json->out);
-    if (json->depth <= JSON_LINES && (json->filled || json->depth))
+    if (json->depth && json->depth <= json->lines)
         fprintf(json->out, "\n%*s", 2 * json->depth, "");
+    else if (json->filled)
+        fputc(' ', json->out);
     if (key) {
         quoted(json->out, key);
         fputs(": ", json->out);
@@ -70,7 +72,7 @@ void json_open(struct json *json, const char *key, char bracket)
 void json_close(struct json *json, char bracket)
 {
     json->depth--;
-    if (json->filled && json->depth < JSON_LINES)
+    if (json->filled && json->depth < json->lines)
         fprintf(json->out, "\n%*s", 2 * json->depth, "");
     fputc(bracket, json->out);
     json->filled = true;
