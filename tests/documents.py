@@ -90,7 +90,8 @@ def stretches(samples, pieces):
 
 
 def result(rng, size, *, test="write", label="", layout=None, fabric="null",
-           device="null:delay=2us", method="latency", median_us=2.0, shape="normal", count=2000, series=0, complete=True,
+           device="null:delay=2us", method="latency", median_us=2.0, shape="normal", count=2000,
+           series=0, complete=True,
            percentiles=(50, 90, 99, 99.9), report_all=False):
     samples = [max(0.0, median_us * SHAPES[shape](rng)) for _ in range(count)]
     ordered = sorted(samples)

@@ -264,7 +264,7 @@ HOSTILE = {
     "NaN": json.dumps(GOOD).replace('"median_us": ', '"median_us": NaN, "x": ').encode(),
     "Infinity": json.dumps(GOOD).replace('"median_us": ', '"median_us": Infinity, "x": ').encode(),
     "1e999": json.dumps(GOOD).replace('"median_us": ', '"median_us": 1e999, "x": ').encode(),
-    "a count beyond all": json.dumps(GOOD).replace('"count": 2000', '"count": ' + "9" * 30).encode(),
+    "a count too large": json.dumps(GOOD).replace('"count": 2000', '"count": ' + "9" * 30).encode(),
     "a NUL in a text": json.dumps(GOOD).replace("node1", "no\\u0000de").encode(),
     "half a surrogate": json.dumps(GOOD).replace("node1", "\\ud800").encode(),
     "not UTF-8": json.dumps(GOOD).encode().replace(b"node1", b"\xff\xfe"),
