@@ -360,7 +360,32 @@ static void medians_of_nothing_do_not_divide(void **unused)
             a.results[i][k].median_us = b.results[i][k].median_us = 0;
     assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
     assert_int_equal(c.outcome, STUDY_SAME);
-    assert_float_equal(c.shifts[0].shift, 0, 0);
+    assert_true(c.shifts[0].shift == 0);
+    study_comparison_free(&c);
+    for (size_t i = 0; i < 8; i++)
+        b.results[i][0].median_us = 0.003;
+    assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
+    assert_int_equal(c.shifts[0].outcome, STUDY_SLOWER);
+    assert_float_equal(c.shifts[0].shift, 2, 1e-9);
+    study_comparison_free(&c);
+}
+
+static void results_of_the_same_name_are_told_apart_by_their_place(void **unused)
+{
+    (void)unused;
+    static struct made a, b;
+    struct study_comparison c;
+    state = 71;
+    make(&a, 8, steady, 2);
+    make(&b, 8, steady, 2);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t k = 0; k < SIZES; k++) {
+            a.results[i][k].size = b.results[i][k].size = 8;
+            a.results[i][k].median_us = b.results[i][k].median_us = 1 + (double)k;
+        }
+    assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
+    for (size_t k = 0; k < SIZES; k++)
+        assert_float_equal(c.shifts[k].b_us, 1 + (double)k, 1e-9);
     study_comparison_free(&c);
 }
 
@@ -449,6 +474,7 @@ int main(void)
         cmocka_unit_test(what_is_certain_but_small_is_the_same),
         cmocka_unit_test(too_few_runs_cannot_tell),
         cmocka_unit_test(medians_of_nothing_do_not_divide),
+        cmocka_unit_test(results_of_the_same_name_are_told_apart_by_their_place),
         cmocka_unit_test(streams_are_judged_by_their_rate),
         cmocka_unit_test(unlike_runs_are_refused_and_can_be_forced),
         cmocka_unit_test(a_percentile_nobody_asked_for_comes_from_the_histogram),
