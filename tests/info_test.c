@@ -541,13 +541,14 @@ static void a_link_that_is_narrower_than_it_could_be_hurts(void **state)
 
 /* ---- what is printed ---- */
 
-static char *printed(void (*show)(const struct sight *sight, FILE *out), const struct sight *sight)
+static char *printed(void (*show)(const struct sight *sight, struct page *page),
+                     const struct sight *sight)
 {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    show(sight, out);
+    show(sight, &(struct page){.form = PAGE_TEXT, .out = out});
     fclose(out);
     return text;
 }
@@ -585,11 +586,6 @@ static void gpus_and_networks_are_named(void **state)
     assert_non_null(strstr(text, "mlx5_0:1        ACTIVE, 100 Gb/sec (4X EDR)\n"));
     assert_null(strstr(text, "dummy0"));
     free(text);
-}
-
-static void show_hurts(const struct sight *sight, FILE *out)
-{
-    hurts_show(sight, out);
 }
 
 /* Every file that anybody looks at, filled with the same. */
@@ -663,8 +659,8 @@ static void hostile_files_do_no_harm(void **state)
         put_everywhere(all[i].bytes, all[i].length);
         struct sight sight = look();
         caches_look(caches, LENGTH(caches), root);
-        void (*const shows[])(const struct sight *, FILE *) = {devices_gpus, devices_network,
-                                                               show_hurts};
+        void (*const shows[])(const struct sight *, struct page *) = {devices_gpus, devices_network,
+                                                                      hurts_show};
         for (size_t k = 0; k < LENGTH(shows); k++) {
             char *text = printed(shows[k], &sight);
             for (const char *at = text; *at; at++)

@@ -69,9 +69,10 @@ static void slot(const struct sight *sight, const char *folder, char *text, size
 
 /* ---- GPUs ---- */
 
-struct gpus {
+/* Through a folder of devices. */
+struct tour {
     const struct sight *sight;
-    FILE *out;
+    struct page *page;
     int count;
 };
 
@@ -90,7 +91,7 @@ static const char *gpu_maker(uint64_t vendor)
 /* Display controllers and processing accelerators of those who make such; not a board's VGA. */
 static void show_gpu(void *arg, const char *address)
 {
-    struct gpus *gpus = arg;
+    struct tour *gpus = arg;
     const char *root = gpus->sight->root;
     char folder[300], text[512] = "", model[128];
     uint64_t class, vendor, device = 0;
@@ -110,29 +111,30 @@ static void show_gpu(void *arg, const char *address)
     slot(gpus->sight, folder, text, sizeof text);
     if (!strstr(text + before, "driver"))
         add(text, sizeof text, "no driver");
-    show_fact(gpus->out, address, "%s", text);
+    page_fact(gpus->page, address, "%s", text);
     gpus->count++;
 }
 
-void devices_gpus(const struct sight *sight, FILE *out)
+void devices_gpus(const struct sight *sight, struct page *page)
 {
-    struct gpus gpus = {.sight = sight, .out = out};
+    struct tour gpus = {.sight = sight, .page = page};
     char text[256];
-    show_section(out, "GPUs");
+    page_section(page, "GPUs", "gpus", '{');
     system_each(sight->root, show_gpu, &gpus, "/sys/bus/pci/devices");
     if (system_value(sight->root, "NVRM version", text, sizeof text, "/proc/driver/nvidia/version"))
-        show_fact(out, "NVIDIA's driver", "%s", text);
+        page_fact(page, "NVIDIA's driver", "%s", text);
     if (system_line(sight->root, text, sizeof text, "/sys/module/amdgpu/version"))
-        show_fact(out, "AMD's driver", "%s", text);
+        page_fact(page, "AMD's driver", "%s", text);
     if (!gpus.count)
-        show_fact(out, "", "none");
+        page_fact(page, "", "none");
+    page_end(page, '}');
 }
 
 /* ---- networks ---- */
 
 static void show_interface(void *arg, const char *name)
 {
-    struct gpus *all = arg;
+    struct tour *all = arg;
     const char *root = all->sight->root;
     char folder[300], device[320], path[PATH_MAX], text[512] = "", word[64];
     uint64_t type = 0, speed, mtu;
@@ -151,12 +153,12 @@ static void show_interface(void *arg, const char *name)
     if (system_number(root, &mtu, "%s/mtu", folder))
         add(text, sizeof text, "MTU %u", (unsigned)mtu);
     slot(all->sight, device, text, sizeof text);
-    show_fact(all->out, name, "%s", text);
+    page_fact(all->page, name, "%s", text);
     all->count++;
 }
 
 struct ports {
-    struct gpus *all;
+    struct tour *all;
     const char *card;
 };
 
@@ -178,33 +180,33 @@ static void show_port(void *arg, const char *number)
     snprintf(folder, sizeof folder, "/sys/class/infiniband/%.128s/device", ports->card);
     slot(ports->all->sight, folder, text, sizeof text);
     snprintf(name, sizeof name, "%s:%s", ports->card, number);
-    show_fact(ports->all->out, name, "%s", text);
+    page_fact(ports->all->page, name, "%s", text);
     ports->all->count++;
 }
 
 static void show_card(void *arg, const char *name)
 {
-    struct gpus *all = arg;
+    struct tour *all = arg;
     system_each(all->sight->root, show_port, &(struct ports){all, name},
                 "/sys/class/infiniband/%s/ports", name);
 }
 
 static void show_cxi(void *arg, const char *name)
 {
-    struct gpus *all = arg;
+    struct tour *all = arg;
     char folder[300], text[512] = "a CXI device: the bare name means this one";
     snprintf(folder, sizeof folder, "/sys/class/cxi/%s/device", name);
     slot(all->sight, folder, text, sizeof text);
-    show_fact(all->out, name, "%s", text);
+    page_fact(all->page, name, "%s", text);
     all->count++;
 }
 
-void devices_network(const struct sight *sight, FILE *out)
+void devices_network(const struct sight *sight, struct page *page)
 {
-    struct gpus all = {.sight = sight, .out = out};
+    struct tour all = {.sight = sight, .page = page};
     system_each(sight->root, show_cxi, &all, "/sys/class/cxi");
     system_each(sight->root, show_card, &all, "/sys/class/infiniband");
     system_each(sight->root, show_interface, &all, "/sys/class/net");
     if (!all.count)
-        show_fact(out, "", "none");
+        page_fact(page, "", "none");
 }

@@ -212,6 +212,86 @@ static void ask_fabric(const void *arg, FILE *out)
 
 /* ---- here ---- */
 
+/* What was found on one fabric, on its way to the page. */
+struct answer {
+    struct page *page;
+    const char *fabric;
+    char form[128]; /* built in; or module, and its library */
+    bool headed, in_device, in_details;
+    char step[256];
+};
+
+/* The library, which is known only when a device has been opened. */
+static void find_form(struct answer *answer, const char *text)
+{
+    const char *at = text ? strstr(text, "\nl\t\t") : NULL;
+    int length = at ? (int)strcspn(at + 4, "\n") : 0;
+    if (fabric_built_in(answer->fabric))
+        snprintf(answer->form, sizeof answer->form, "built in");
+    else
+        snprintf(answer->form, sizeof answer->form, "module%s%.*s", at ? ", " : "", length,
+                 at ? at + 4 : "");
+}
+
+static void text_line(struct answer *answer, char kind, const char *name, const char *text)
+{
+    FILE *out = answer->page->out;
+    if (kind == HEAD)
+        fprintf(out, "  %s (%s): %s\n", answer->fabric, answer->form, text);
+    else if (kind == DEVICE)
+        fprintf(out, "    %-22s %s\n", name, text);
+    else if (kind == DETAIL)
+        fprintf(out, "      %-16s %s\n", name, text);
+    else if (kind == NOTE)
+        fprintf(out, "      %s\n", text);
+}
+
+static void json_end_device(struct answer *answer)
+{
+    if (answer->in_details)
+        json_close(&answer->page->json, ']');
+    if (answer->in_device)
+        json_close(&answer->page->json, '}');
+    answer->in_details = answer->in_device = false;
+}
+
+static void json_line(struct answer *answer, char kind, const char *name, const char *text)
+{
+    struct json *json = &answer->page->json;
+    char both[1200];
+    if (kind == HEAD) {
+        json_text(json, "form", answer->form);
+        json_text(json, "what", text);
+        json_open(json, "devices", '[');
+    } else if (kind == DEVICE) {
+        json_end_device(answer);
+        json_open(json, NULL, '{');
+        json_text(json, "name", name);
+        json_text(json, "what", text);
+        answer->in_device = true;
+    } else if ((kind == DETAIL || kind == NOTE) && answer->in_device) {
+        if (!answer->in_details)
+            json_open(json, "details", '[');
+        answer->in_details = true;
+        snprintf(both, sizeof both, "%s%s%s", name, *name ? ": " : "", text);
+        json_text(json, NULL, both);
+    }
+}
+
+static void take_line(struct answer *answer, char *line)
+{
+    const char *kind = strsep(&line, "\t"), *name = strsep(&line, "\t");
+    if (!name || !line)
+        return;
+    if (*kind == STEP)
+        snprintf(answer->step, sizeof answer->step, "%s", line);
+    answer->headed |= *kind == HEAD;
+    if (answer->page->form == PAGE_JSON)
+        json_line(answer, *kind, name, line);
+    else
+        text_line(answer, *kind, name, line);
+}
+
 /* What the library printed, where that helps to see why. */
 static void show_said(FILE *out, char *said)
 {
@@ -221,74 +301,75 @@ static void show_said(FILE *out, char *said)
             for (char *at = line; *at; at++)
                 if ((unsigned char)*at < ' ' || *at == 127)
                     *at = ' ';
-            fprintf(out, "      it said: %.160s\n", line);
+            fprintf(out, "    it said: %.160s\n", line);
             i++;
         }
 }
 
-/* The library, which is known only when a device has been opened. */
-static void find_library(const char *text, char *library, size_t room)
+static void show_trouble(struct answer *answer, const char *why)
 {
-    const char *at = text ? strstr(text, "\nl\t\t") : NULL;
-    if (at)
-        snprintf(library, room, ", %.*s", (int)strcspn(at + 4, "\n"), at + 4);
-}
-
-static void show_line(FILE *out, const char *fabric, const char *form, char kind, const char *name,
-                      const char *text)
-{
-    if (kind == HEAD)
-        fprintf(out, "  %s (%s): %s\n", fabric, form, text);
-    else if (kind == DEVICE)
-        fprintf(out, "    %-22s %s\n", name, text);
-    else if (kind == DETAIL)
-        fprintf(out, "      %-16s %s\n", name, text);
-    else if (kind == NOTE)
-        fprintf(out, "      %s\n", text);
-}
-
-static void show_fabric(const struct sight *sight, FILE *out, const char *fabric)
-{
-    struct question question = {.fabric = fabric, .verbose = sight->verbose};
-    char form[128] = "built in";
-    struct probe probe;
-    char step[256] = "starting", why[256];
-    if (!fabric_named(fabric)) {
-        struct fabric_choice choice;
-        fabric_choose(fabric, &choice);
-        fprintf(out, "  %s (module): %s\n", fabric, fail_reason());
+    char line[] = "h\t\tcannot be used";
+    if (!answer->headed)
+        take_line(answer, line);
+    if (answer->page->form == PAGE_JSON) {
+        char both[600];
+        json_end_device(answer);
+        json_close(&answer->page->json, ']');
+        snprintf(both, sizeof both, "%s, while %s", why, answer->step);
+        json_text(&answer->page->json, "trouble", both);
         return;
     }
+    fprintf(answer->page->out, "    %s, while %s\n", why, answer->step);
+}
+
+static void ask_child(const struct sight *sight, struct answer *answer)
+{
+    struct question question = {.fabric = answer->fabric, .verbose = sight->verbose};
+    struct probe probe;
+    char why[256];
     int status = probe_run(&probe, ask_fabric, &question, FABRIC_MS);
     snprintf(why, sizeof why, "%s", fail_reason());
-    if (!fabric_built_in(fabric)) {
-        snprintf(form, sizeof form, "module");
-        find_library(probe.text, form + strlen(form), sizeof form - strlen(form));
-    }
-    bool headed = false;
+    find_form(answer, probe.text);
     char *rest = probe.text, *line;
-    while (rest && (line = strsep(&rest, "\n"))) {
-        const char *kind = strsep(&line, "\t"), *name = strsep(&line, "\t");
-        if (!name || !line)
-            continue;
-        if (*kind == STEP)
-            snprintf(step, sizeof step, "%s", line);
-        headed |= *kind == HEAD;
-        show_line(out, fabric, form, *kind, name, line);
+    while (rest && (line = strsep(&rest, "\n")))
+        take_line(answer, line);
+    if (status) {
+        show_trouble(answer, why);
+    } else if (answer->page->form == PAGE_JSON) {
+        json_end_device(answer);
+        json_close(&answer->page->json, ']');
     }
-    if (status && !headed)
-        fprintf(out, "  %s (%s): cannot be used\n", fabric, form);
-    if (status)
-        fprintf(out, "    %s, while %s\n", why, step);
-    if (probe.said && (status || sight->verbose))
-        show_said(out, probe.said);
+    if (answer->page->form == PAGE_TEXT && probe.said && (status || sight->verbose))
+        show_said(answer->page->out, probe.said);
     probe_free(&probe);
 }
 
-void fabrics_show(const struct sight *sight, FILE *out)
+static void show_fabric(const struct sight *sight, struct page *page, const char *fabric)
 {
-    show_section(out, "Fabrics");
+    struct answer answer = {.page = page, .fabric = fabric, .step = "starting"};
+    struct fabric_choice choice;
+    bool json = page->form == PAGE_JSON;
+    if (json) {
+        json_open(&page->json, NULL, '{');
+        json_text(&page->json, "name", fabric);
+    }
+    if (fabric_named(fabric)) {
+        ask_child(sight, &answer);
+    } else {
+        fabric_choose(fabric, &choice); /* says what is missing */
+        if (json)
+            json_text(&page->json, "trouble", fail_reason());
+        else
+            fprintf(page->out, "  %s (module): %s\n", fabric, fail_reason());
+    }
+    page_end(page, '}');
+}
+
+void fabrics_show(const struct sight *sight, struct page *page)
+{
     const char *name;
+    page_section(page, "Fabrics", "fabrics", '[');
     for (size_t i = 0; (name = fabric_name(i)); i++)
-        show_fabric(sight, out, name);
+        show_fabric(sight, page, name);
+    page_end(page, ']');
 }

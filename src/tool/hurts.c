@@ -392,7 +392,25 @@ static void without_sudo(char *mend)
         memmove(at, at + strlen("sudo "), strlen(at + strlen("sudo ")) + 1);
 }
 
-static int show_those(const struct sight *sight, FILE *out, bool hints)
+static void show_one(const struct hurt *hurt, struct finding *finding, struct page *page)
+{
+    static const char *const words[] = {"hurts", "hint"};
+    without_sudo(finding->mend);
+    if (page->form != PAGE_JSON) {
+        fprintf(page->out, "  %-5s  %s\n         %s\n         mend: %s\n", words[finding->hint],
+                finding->what, hurt->why, finding->mend);
+        return;
+    }
+    json_open(&page->json, NULL, '{');
+    json_text(&page->json, "check", hurt->name);
+    json_text(&page->json, "severity", words[finding->hint]);
+    json_text(&page->json, "what", finding->what);
+    json_text(&page->json, "why", hurt->why);
+    json_text(&page->json, "mend", finding->mend);
+    json_close(&page->json, '}');
+}
+
+static int show_those(const struct sight *sight, struct page *page, bool hints)
 {
     static const struct hurt *const lists[] = {hurts_cpu, hurts_memory};
     int count = 0;
@@ -401,20 +419,18 @@ static int show_those(const struct sight *sight, FILE *out, bool hints)
             struct finding finding;
             if (!hurt_found(hurt, sight, &finding) || finding.hint != hints)
                 continue;
-            without_sudo(finding.mend);
-            fprintf(out, "  %s  %s\n         %s\n         mend: %s\n", hints ? "hint " : "hurts",
-                    finding.what, hurt->why, finding.mend);
+            show_one(hurt, &finding, page);
             count++;
         }
     return count;
 }
 
-int hurts_show(const struct sight *sight, FILE *out)
+void hurts_show(const struct sight *sight, struct page *page)
 {
-    show_section(out, "What will hurt measurements here");
-    int count = show_those(sight, out, false);
-    count += show_those(sight, out, true);
-    if (!count)
-        fprintf(out, "  nothing that was looked for\n");
-    return count;
+    page_section(page, "What will hurt measurements here", "findings", '[');
+    int count = show_those(sight, page, false);
+    count += show_those(sight, page, true);
+    if (!count && page->form == PAGE_TEXT)
+        page_fact(page, "", "nothing that was looked for");
+    page_end(page, ']');
 }

@@ -4,11 +4,24 @@
 #ifndef WEFT_TOOL_INFO_H
 #define WEFT_TOOL_INFO_H
 
-#include "bench/bench.h"
+#include "report/report.h"
 
-#include <stdio.h>
+/* ---- how it is laid out ---- */
 
-int info_main(int argc, char **argv);
+/* Text for people, JSON, or lines "NAME\tTEXT" for the parent of a child. */
+enum page_form { PAGE_TEXT, PAGE_JSON, PAGE_LINES };
+struct page {
+    enum page_form form;
+    FILE *out;
+    struct json json; /* of PAGE_JSON */
+    bool begun;       /* a section has been */
+};
+
+/* key is the name of the section in JSON, where it is an object or, by its bracket, a list. */
+void page_section(struct page *page, const char *title, const char *key, char bracket);
+void page_end(struct page *page, char bracket);
+void page_fact(struct page *page, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- what is measured ---- */
 
@@ -58,11 +71,11 @@ bool sight_may(const struct sight *sight, enum privilege what);
 bool slot_narrowed(const char *root, const char *folder, char *text, size_t room);
 
 /* The sections on devices; they load nothing. */
-void devices_gpus(const struct sight *sight, FILE *out);
-void devices_network(const struct sight *sight, FILE *out);
+void devices_gpus(const struct sight *sight, struct page *page);
+void devices_network(const struct sight *sight, struct page *page);
 
 /* Every fabric, each looked at by a child. */
-void fabrics_show(const struct sight *sight, FILE *out);
+void fabrics_show(const struct sight *sight, struct page *page);
 
 /* ---- what hurts ---- */
 
@@ -86,13 +99,7 @@ extern const struct hurt hurts_cpu[], hurts_memory[];
 /* Looks for one; true if it is so. */
 bool hurt_found(const struct hurt *hurt, const struct sight *sight, struct finding *finding);
 
-/* All findings, the worse first. Returns how many. */
-int hurts_show(const struct sight *sight, FILE *out);
-
-/* ---- how it is laid out ---- */
-
-void show_section(FILE *out, const char *title);
-void show_fact(FILE *out, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* All findings, the worse first. */
+void hurts_show(const struct sight *sight, struct page *page);
 
 #endif
