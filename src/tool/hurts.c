@@ -261,7 +261,9 @@ static bool gaps(const struct sight *sight, struct finding *found)
     WHAT(found, "CPU %d lost %.2f %% of %d ms in %" PRIu64 " gaps, the longest %.0f us",
          (int)worst->cpu, 100 * (double)worst->lost_ns / (double)worst->span_ns, NOISE_MS,
          worst->count, (double)worst->largest_ns / 1000);
-    if (*sight->machine.hypervisor)
+    if (sight->noise.others_ms * 2000000 > worst->lost_ns)
+        MEND(found, "stop what else runs here: top -d 1 shows it");
+    else if (*sight->machine.hypervisor)
         MEND(found,
              "ask for CPUs of its own for this virtual machine; else many runs, and medians");
     else if (sight->usable > 3)
@@ -270,7 +272,7 @@ static bool gaps(const struct sight *sight, struct finding *found)
              (int)sight->pair[0], (int)sight->pair[1], (int)sight->pair[0], (int)sight->pair[1],
              (int)sight->pair[0], (int)sight->pair[1], (int)sight->pair[0], (int)sight->pair[1]);
     else
-        MEND(found, "stop what else runs here: top -d 1 shows it");
+        MEND(found, "ask your administrator for two CPUs that are kept free");
     return true;
 }
 
