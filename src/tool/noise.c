@@ -106,7 +106,7 @@ static void *watch(void *arg)
         last_ns = now_ns;
         if (gap_ns > gaps->largest_ns)
             gaps->largest_ns = gap_ns;
-        if (gap_ns > NOISE_GAP_US * 1000U) {
+        if (gap_ns > NOISE_GAP_US * UINT64_C(1000)) {
             gaps->count++;
             gaps->lost_ns += gap_ns;
         }
