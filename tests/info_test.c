@@ -214,7 +214,7 @@ static void groups_are_visited_from_the_own_to_the_topmost(void **state)
 {
     char text[512] = "";
     (void)state;
-    put("/proc/self/cgroup", "4:memory:/a/b\n2:cpu,cpuacct:/c\n1:cpuset:/x\n0::/u/v\n");
+    put("/proc/self/cgroup", "4:memory:/a/b\n5:cp:/no\n2:cpu,cpuacct:/c\n1:cpuset:/x\n0::/u/v\n");
     system_groups(root, "cpu", seen_groups, text);
     assert_string_equal(text, "/sys/fs/cgroup/cpu/c;/sys/fs/cgroup/cpu;"
                               "*/sys/fs/cgroup/u/v;*/sys/fs/cgroup/u;*/sys/fs/cgroup;");
