@@ -40,7 +40,8 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_FLAGS)
 
 # What each target needs: TEST=PACKAGE, where TEST is a command, or a library as pkg-config knows it.
-BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
+BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config \
+	lib:jansson=libjansson-dev
 CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc \
 	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev \
 	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich
