@@ -192,7 +192,7 @@ static void the_shift_is_the_median_difference_and_its_interval_is_exact(void **
     state = 23;
     for (size_t m = 1; m <= 6; m++)
         for (size_t n = 1; n <= 6; n++) {
-            double a[6], b[6], all[36];
+            double a[6], b[6], all[36] = {0};
             struct rank_shift shift;
             size_t count = 0, out = 0;
             for (size_t i = 0; i < m; i++)
