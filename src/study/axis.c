@@ -83,16 +83,16 @@ static void settle_log(struct axis *axis)
         }
         return;
     }
-    axis->low = round_down(axis->low);
-    axis->high = round_up(axis->high);
-    if (axis->high < axis->low * 1.5) {
-        axis->low = round_down(axis->low * 0.99);
-        axis->high = round_up(axis->high * 1.01);
-    }
+    /* A line along the edge looks like part of the frame. */
+    axis->low = round_down(axis->low * 0.97);
+    axis->high = round_up(axis->high * 1.01);
 }
 
 void axis_settle(struct axis *axis)
 {
+    if (axis->settled)
+        return;
+    axis->settled = true;
     if (!isfinite(axis->low) || !isfinite(axis->high)) {
         axis->low = axis->least = axis->form == AXIS_LOG ? 0.1 : 0;
         axis->high = 1;
@@ -128,10 +128,10 @@ static void number_text(double value, char *text, size_t room)
     static const struct {
         double scale;
         const char *name;
-    } units[] = {{1e9, " G"}, {1e6, " M"}, {1e4, " k"}};
+    } units[] = {{1e9, " G"}, {1e6, " M"}, {1e5, " k"}};
     for (size_t i = 0; i < LENGTH(units); i++) {
         if (fabs(value) >= units[i].scale * (1 - 1e-9)) {
-            double scale = units[i].scale > 1e4 ? units[i].scale : 1e3;
+            double scale = units[i].scale > 1e5 ? units[i].scale : 1e3;
             snprintf(text, room, "%.4g%s", value / scale, units[i].name);
             return;
         }

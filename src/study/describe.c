@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { ON_PAPER = 4 };
+
 static bool same(const char *a, const char *b)
 {
     return strcmp(a ? a : "", b ? b : "") == 0;
@@ -155,10 +157,10 @@ static void disturbed(const struct study_result *result, FILE *out)
     for (size_t i = 0; i < LENGTH(counts); i++) {
         if (!counts[i].count)
             continue;
-        size_text(result->size, text, sizeof text);
+        size_words(result->size, text, sizeof text);
         if (!said++) {
             fputs("<span class=\"badge\">", out);
-            html_print(out, "%s %s B: ", result->test ? result->test : "", text);
+            html_print(out, "%s %s: ", result->test ? result->test : "", text);
         } else {
             fputs(", ", out);
         }
@@ -194,10 +196,10 @@ static void verdicts(const struct study_run *run, FILE *out)
         const struct study_verdict *verdict = &run->verdicts[i];
         char text[24];
         uint64_t place = verdict->result;
-        size_text(place < run->result_count ? run->results[place].size : 0, text, sizeof text);
+        size_words(place < run->result_count ? run->results[place].size : 0, text, sizeof text);
         fputs("<tr><td>", out);
         html_text(out, verdict->condition);
-        fprintf(out, "</td><td>%s B</td><td>", text);
+        fprintf(out, "</td><td>%s</td><td>", text);
         html_number(out, verdict->value);
         fprintf(out, "</td><td><span class=\"badge %s\">",
                 same(verdict->verdict, "passed")   ? "good"
@@ -248,7 +250,9 @@ static void describe_run(const struct cast *cast, size_t number, FILE *out)
 
 void describe_runs(const struct cast *cast, FILE *out)
 {
-    fprintf(out, "<section id=\"runs\">\n<h2>%s</h2>\n",
+    /* On paper a few runs are written out; of many, those that were opened. */
+    fprintf(out, "<section id=\"runs\"%s>\n<h2>%s</h2>\n",
+            cast->run_count <= ON_PAPER ? " class=\"few\"" : "",
             cast->run_count == 1 ? "The run" : "The runs");
     for (size_t i = 0; i < cast->run_count; i++)
         describe_run(cast, i, out);

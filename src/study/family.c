@@ -239,16 +239,19 @@ static void name_runs(struct cast *cast)
     }
 }
 
-/* The words of the kind that are not the same everywhere. */
-static void kind_text(const struct cast *cast, const struct study_result *kind, int words,
-                      char *text, size_t room)
+/* The words of the kind that are not the same everywhere; where it ran, only if one run had
+ * several. */
+static void kind_text(const struct cast *cast, const struct curve *curve, int words, char *text,
+                      size_t room)
 {
+    const struct study_result *kind = curve->results[0];
     bool test = false, device = false, layout = false;
     size_t used = 0;
     for (size_t i = 0; i < cast->curve_count; i++) {
         const struct study_result *other = cast->curves[i].results[0];
         test |= !same(other->test, kind->test);
-        device |= !same(other->device, kind->device) || !same(other->fabric, kind->fabric);
+        device |= cast->curves[i].run == curve->run &&
+                  (!same(other->device, kind->device) || !same(other->fabric, kind->fabric));
         layout |= words > 1 && !same(other->layout, kind->layout);
     }
     const char *const parts[] = {test ? kind->test : NULL, device ? kind->device : NULL,
@@ -300,7 +303,7 @@ static void name_family(struct cast *cast, struct family *family, int words)
     asked(curve->run, command, sizeof command);
     snprintf(text, sizeof text, "%c, %zu runs: %.*s", (char)('A' + letter % 26), family->members,
              LABEL_MAX / 2, command);
-    kind_text(cast, curve->results[0], words, kind, sizeof kind);
+    kind_text(cast, curve, words, kind, sizeof kind);
     join(family->label, text, kind);
 }
 
@@ -310,7 +313,7 @@ static void name_all(struct cast *cast, int words)
     for (size_t i = 0; i < cast->curve_count; i++) {
         struct curve *curve = &cast->curves[i];
         char kind[LABEL_MAX];
-        kind_text(cast, curve->results[0], words, kind, sizeof kind);
+        kind_text(cast, curve, words, kind, sizeof kind);
         const char *name = cast->names[curve->run - cast->runs];
         join(curve->label, cast->run_count > 1 || !kind[0] ? name : "", kind);
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARDS = 6, PERCENTS = 16, LONG = 24 };
+enum { CARDS = 8, PERCENTS = 16, LONG = 24 };
 
 static const char *fact(const struct study_pair *pairs, size_t count, const char *name)
 {
@@ -64,15 +64,7 @@ static const char *form_of(const struct study_run *run)
     return run->result_count ? run->results[0].form : NULL;
 }
 
-/* A time of a document, without its T and milliseconds. */
-static void moment(FILE *out, const char *time)
-{
-    if (time && strlen(time) >= 19)
-        html_print(out, "%.10s %.8s UTC", time, time + 11);
-    else
-        html_text(out, time);
-}
-
+/* From the first beginning to the last end; times of documents sort as text. */
 static void when(const struct cast *cast, FILE *out)
 {
     const char *begun = NULL, *ended = NULL;
@@ -83,10 +75,13 @@ static void when(const struct cast *cast, FILE *out)
         if (run->ended && (!ended || strcmp(run->ended, ended) > 0))
             ended = run->ended;
     }
+    if (!begun || !ended || strlen(begun) < 19 || strlen(ended) < 19)
+        return;
     fputs("<p class=\"sub\">", out);
-    moment(out, begun);
-    fputs(" to ", out);
-    moment(out, ended);
+    html_print(out, "%.10s %.8s to ", begun, begun + 11);
+    if (strncmp(begun, ended, 10) != 0)
+        html_print(out, "%.10s ", ended);
+    html_print(out, "%.8s UTC", ended + 11);
     fputs("</p>\n", out);
 }
 
@@ -166,11 +161,11 @@ static void card_of_many(const struct cast *cast, size_t family, uint64_t size, 
     }
     if (n) {
         qsort(medians, n, sizeof *medians, ascending);
-        time_text((medians[(n - 1) / 2] + medians[n / 2]) / 2, middle, sizeof middle);
-        time_text(medians[0], low, sizeof low);
-        time_text(medians[n - 1], high, sizeof high);
-        fprintf(out, "<strong>%s</strong> <small>middle of %zu medians at %s B</small>\n", middle,
-                n, text);
+        time_figure((medians[(n - 1) / 2] + medians[n / 2]) / 2, middle, sizeof middle);
+        time_figure(medians[0], low, sizeof low);
+        time_figure(medians[n - 1], high, sizeof high);
+        fprintf(out, "<strong>%s</strong> <small>middle of %zu medians at %s</small>\n", middle, n,
+                text);
         fprintf(out, "<p><small>from</small> %s <small>to</small> %s</p>\n", low, high);
     }
     free(medians);
@@ -180,13 +175,13 @@ static void card_of_one(const struct study_result *result, const char *text, FIL
 {
     char value[24];
     double tail = result_percentile(result, 99);
-    time_text(result->median_us, value, sizeof value);
-    fprintf(out, "<strong>%s</strong> <small>median at %s B</small>\n<p>", value, text);
+    time_figure(result->median_us, value, sizeof value);
+    fprintf(out, "<strong>%s</strong> <small>median at %s</small>\n<p>", value, text);
     if (isfinite(tail)) {
-        time_text(tail, value, sizeof value);
+        time_figure(tail, value, sizeof value);
         fprintf(out, "%s <small>99th percentile</small>", value);
     } else {
-        fputs("<small>too few samples for a 99th percentile</small>", out);
+        fputs("<small>no 99th percentile: too few samples</small>", out);
     }
     fputs("</p>\n", out);
 }
@@ -210,7 +205,7 @@ static void card(const struct cast *cast, size_t family, FILE *out)
     html_text(out, cast->families[family].label);
     fputs("</div>\n", out);
     if (least) {
-        size_text(least->size, text, sizeof text);
+        size_words(least->size, text, sizeof text);
         if (cast->families[family].members > 1)
             card_of_many(cast, family, least->size, text, out);
         else

@@ -88,16 +88,27 @@ void html_number(FILE *out, double value)
     fputs(text, out);
 }
 
-void size_text(uint64_t size, char *text, size_t room)
+static void scaled_size(uint64_t size, const char *const *names, char *text, size_t room)
 {
-    static const char names[] = "\0KMGT";
     size_t i = 0;
     for (; size && size % 1024 == 0 && i < 4; i++)
         size /= 1024;
-    snprintf(text, room, i ? "%" PRIu64 "%c" : "%" PRIu64, size, names[i]);
+    snprintf(text, room, "%" PRIu64 "%s", size, names[i]);
 }
 
-void time_text(double us, char *text, size_t room)
+void size_text(uint64_t size, char *text, size_t room)
+{
+    static const char *const names[] = {"", "K", "M", "G", "T"};
+    scaled_size(size, names, text, room);
+}
+
+void size_words(uint64_t size, char *text, size_t room)
+{
+    static const char *const names[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    scaled_size(size, names, text, room);
+}
+
+static void scaled_time(double us, bool padded, char *text, size_t room)
 {
     static const char *const names[] = {"ps", "ns", "us", "ms", "s"};
     double value = us * 1e6;
@@ -108,6 +119,18 @@ void time_text(double us, char *text, size_t room)
         snprintf(text, room, "-");
     else if (us <= 0)
         snprintf(text, room, "0");
+    else if (padded)
+        snprintf(text, room, "%.*f %s", value < 9.995 ? 2 : value < 99.95, value, names[i]);
     else
         snprintf(text, room, value >= 999.5 ? "%.0f %s" : "%.3g %s", value, names[i]);
+}
+
+void time_text(double us, char *text, size_t room)
+{
+    scaled_time(us, false, text, room);
+}
+
+void time_figure(double us, char *text, size_t room)
+{
+    scaled_time(us, true, text, room);
 }

@@ -87,27 +87,38 @@ static bool any_course(const struct cast *cast)
     return false;
 }
 
+static void size_choice(const struct cast *cast, FILE *out)
+{
+    char text[24];
+    fputs("<fieldset class=\"sizes\" aria-label=\"Size\">\n", out);
+    for (size_t i = 0; i < cast->size_count; i++) {
+        size_words(cast->sizes[i], text, sizeof text);
+        fprintf(out,
+                "<label><input type=\"radio\" name=\"size\" id=\"z%zu\" "
+                "autocomplete=\"off\"%s>%s</label>\n",
+                i, i ? "" : " checked", text);
+    }
+    fputs("</fieldset>\n", out);
+}
+
 static int spreads(const struct cast *cast, FILE *out)
 {
+    bool choice = cast->size_count > 1;
     int status = 0;
-    char text[24];
     fputs("<section id=\"spreads\">\n<h2>How the samples are spread</h2>\n", out);
     if (!any_course(cast))
         fputs("<p class=\"sub\">No course in time: no run was bounded by a duration or reported in "
               "intervals.</p>\n",
               out);
-    fputs("<fieldset class=\"sizes\" aria-label=\"Size\">\n", out);
-    for (size_t i = 0; i < cast->size_count; i++) {
-        size_text(cast->sizes[i], text, sizeof text);
-        fprintf(out,
-                "<label><input type=\"radio\" name=\"size\" id=\"z%zu\" autocomplete=\"off\"%s>%s "
-                "B</label>\n",
-                i, i ? "" : " checked", text);
-    }
-    fputs("</fieldset>\n", out);
+    if (choice)
+        size_choice(cast, out);
     for (size_t i = 0; i < cast->size_count && !status; i++) {
-        size_text(cast->sizes[i], text, sizeof text);
-        fprintf(out, "<div class=\"plots spread z%zu\"><h3>%s bytes</h3>\n", i, text);
+        char text[24];
+        size_words(cast->sizes[i], text, sizeof text);
+        if (choice)
+            fprintf(out, "<div class=\"plots spread z%zu\"><h3>%s</h3>\n", i, text);
+        else
+            fputs("<div class=\"plots\">\n", out);
         status = spread_draw(cast, cast->sizes[i], out);
         fputs("</div>\n", out);
     }

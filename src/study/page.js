@@ -64,12 +64,13 @@
     head.className = "head";
     head.textContent = curve.x[curve.first + i];
     box.replaceChildren(head);
-    for (const other of seen.length > FEW ? [curve] : seen) {
+    // In a crowd, only those that stand for their family.
+    for (const other of seen.filter(c => c === curve || seen.length <= FEW || c.g.classList.contains("bold")).slice(0, 2 * FEW)) {
       const [j] = other === curve ? [i] : nearest(other.places, x, null);
       if (j >= 0 && Math.abs(other.places[j][0] - x) < 3) box.append(line(plot, other, j, other === curve));
     }
     plot.figure.append(box);
-    plot.cross.setAttribute("d", `M${x} 14V330M92 ${y}H622`);
+    plot.cross.setAttribute("d", `M${x} ${plot.top}V${plot.bottom}M${plot.left} ${y}H${plot.right}`);
     plot.dot.setAttribute("cx", x);
     plot.dot.setAttribute("cy", y);
     plot.svg.append(plot.cross, plot.dot);
@@ -125,6 +126,7 @@
       svg, figure: svg.closest("figure"), value: svg.dataset.value, unit: svg.dataset.unit,
       words: list(svg.dataset.x), cross: element("path", "cross"), dot: element("circle", "dot"), curves: null,
     };
+    [plot.left, plot.top, plot.bottom, plot.right] = svg.querySelector(".frame").getAttribute("d").match(/[\d.]+/g);
     plot.dot.setAttribute("r", 5);
     // Parsed when first wanted: a page may have many plots.
     const ready = () => {

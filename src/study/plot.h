@@ -18,8 +18,12 @@ void html_number(FILE *out, double value);
 
 /* 8, 64K, 1M: as one would type it. */
 void size_text(uint64_t size, char *text, size_t room);
-/* 120 ns, 2.5 us: a few digits and the unit that suits. */
+/* 8 B, 64 KiB, 1 MiB. */
+void size_words(uint64_t size, char *text, size_t room);
+/* 120 ns, 2.5 us: up to three digits and the unit that suits. */
 void time_text(double us, char *text, size_t room);
+/* The same with three digits always: 2.50 us. */
+void time_figure(double us, char *text, size_t room);
 
 /* ---- who is drawn (family.c) ---- */
 
@@ -84,7 +88,7 @@ struct axis {
     const char *title;
     enum axis_kind kind;
     enum axis_form form;
-    bool from_zero;
+    bool from_zero, settled;
     double low, high, least; /* least: the smallest above zero */
     double from, to;         /* where low and high are drawn */
 };
@@ -98,7 +102,7 @@ struct tick {
 void axis_open(struct axis *axis, const char *title, enum axis_kind kind, enum axis_form form);
 /* Makes room for a value; what is not finite is passed over. */
 void axis_fit(struct axis *axis, double value);
-/* Chooses linear or logarithmic and round ends. */
+/* Chooses linear or logarithmic and round ends, once. */
 void axis_settle(struct axis *axis);
 /* Where a value is drawn: never outside. */
 double axis_place(const struct axis *axis, double value);

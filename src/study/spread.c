@@ -101,14 +101,21 @@ static void draw_percentiles(struct spread *spread, FILE *out)
 
 /* ---- histogram ---- */
 
-/* From the least sample to where all but one in a thousand lie. */
+/* Where the body of the samples ends: the tail is for the percentiles, here it would take all the
+ * room. Not a single bucket further than one in a thousand. */
+static double body_end(const struct study_result *result)
+{
+    double least = result_below(result, 0), most = result_below(result, 0.95);
+    return fmin(result_below(result, 0.999), most + 2 * (most - least));
+}
+
 static void histogram_range(const struct spread *spread, struct axis *axis)
 {
     for (size_t i = 0; i < spread->cast->curve_count; i++) {
         const struct study_result *result = spread->results[i];
         if (!result || !result->bucket_count)
             continue;
-        double share = 1 - 1e-3, end = result_below(result, share);
+        double end = body_end(result);
         for (size_t j = 0; j < result->bucket_count; j++) {
             const struct study_bucket *bucket = &result->buckets[j];
             if (bucket->low_us > end)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEFT = 92, RIGHT = 622, TOP = 14, BOTTOM = 330, TICKS = 40 };
+enum { LEFT = 104, RIGHT = 622, TOP = 14, BOTTOM = 330, TICKS = 40 };
 
 /* ---- frame ---- */
 
@@ -21,7 +21,8 @@ static void x_axis(struct plot *plot)
         fprintf(plot->out, "<text class=\"tx%s\" x=\"%.1f\" y=\"%d\">%s</text>\n",
                 ticks[i].spare ? " spare" : "", x, BOTTOM + 24, ticks[i].text);
     }
-    fprintf(plot->out, "<text class=\"title\" x=\"%d\" y=\"%d\">", (LEFT + RIGHT) / 2, BOTTOM + 54);
+    fprintf(plot->out, "<text class=\"title below\" x=\"%d\" y=\"%d\">", (LEFT + RIGHT) / 2,
+            BOTTOM + 54);
     html_text(plot->out, plot->x.title);
     fputs("</text>\n", plot->out);
 }

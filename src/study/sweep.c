@@ -46,9 +46,9 @@ static bool shown(const struct study_result *result, enum sweep what)
 static void set_point(struct point *point, uint64_t size, double value, double tail)
 {
     char text[24];
-    size_text(size, text, sizeof text);
+    size_words(size, text, sizeof text);
     *point = (struct point){.x = (double)size, .y = value, .low = value, .high = tail};
-    snprintf(point->at, sizeof point->at, "%s B", text);
+    snprintf(point->at, sizeof point->at, "%s", text);
     if (isfinite(tail))
         snprintf(point->more, sizeof point->more, ", p99 %.9g us", tail);
 }
@@ -229,9 +229,9 @@ static void file_legend(const struct cast *cast, FILE *out)
 {
     for (size_t i = 0; i < cast->family_count; i++) {
         int y = PLOT_HEIGHT + 50 + 22 * (int)i;
-        fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M92 %dh34\"/>", i,
+        fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M104 %dh34\"/>", i,
                 i % HUES, i / HUES % 4, y - 5);
-        fprintf(out, "<text class=\"key\" x=\"134\" y=\"%d\">", y);
+        fprintf(out, "<text class=\"key\" x=\"148\" y=\"%d\">", y);
         html_text(out, cast->families[i].label);
         fputs("</text></g>\n", out);
     }
@@ -258,11 +258,11 @@ static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_
                         .unit = kinds[what].unit,
                         .crowded = cast_crowded(cast)};
     char title[80], text[24];
-    size_text(size, text, sizeof text);
+    size_words(size, text, sizeof text);
     if (sizes > 1)
         snprintf(title, sizeof title, "%s against size", kinds[what].title);
     else
-        snprintf(title, sizeof title, "%s at %s bytes", kinds[what].title, text);
+        snprintf(title, sizeof title, "%s at %s", kinds[what].title, text);
     if (as_file)
         file_open(cast, title, out);
     else
