@@ -102,7 +102,7 @@ static const char *keep_text(struct reader *r, const char *text)
 {
     char *mine = keep(r, strlen(text) + 1);
     if (mine) {
-        memcpy(mine, text, strlen(text));
+        memcpy(mine, text, strlen(text) + 1);
         disarm(mine);
     }
     return mine;
@@ -572,11 +572,13 @@ int study_parse(struct study_run *run, const char *path, const char *text, size_
 {
     struct reader r = {.path = path};
     json_error_t error;
-    *run = (struct study_run){.path = path};
+    *run = (struct study_run){0};
     allowance = memory_most;
     json_set_alloc_funcs(counted_malloc, counted_free);
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     int status = root ? check_schema(&r, root) : not_json(&r, &error);
+    if (!status && !(run->path = keep_text(&r, path)))
+        status = no_memory(&r);
     if (!status)
         status = take_run(&r, root, run);
     json_decref(root);

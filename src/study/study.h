@@ -85,6 +85,87 @@ int study_parse(struct study_run *run, const char *path, const char *text, size_
 
 void study_free(struct study_run *run);
 
+/* ---- sets of runs ---- */
+
+/* Runs that repeat each other: a file is one, a folder has one in each *.json, in order of name. */
+struct study_set {
+    const char *path; /* as it was given */
+    struct study_run *runs;
+    size_t count;
+};
+
+int study_set_read(struct study_set *set, const char *path);
+void study_set_free(struct study_set *set);
+
+/* Calls say with every option and every fact of a machine that is not the same in both. */
+void study_differences(const struct study_set *a, const struct study_set *b,
+                       void (*say)(void *arg, const char *name, const char *was, const char *is),
+                       void *arg);
+
+/* ---- comparing ---- */
+
+struct study_terms {
+    double
+        percentiles[REPORT_PERCENTILES + 1]; /* what is compared; 50 is the median; ends with 0 */
+    double min_effect; /* as a share: less is no difference, however certain */
+    bool force;        /* runs that are not comparable, or not complete */
+};
+
+/* A difference counts if chance explains it less often than this, over all rows together. */
+#define STUDY_ALPHA 0.01
+
+enum study_outcome {
+    STUDY_SAME,
+    STUDY_FASTER,
+    STUDY_SLOWER,
+    STUDY_UNSURE, /* too few runs to tell */
+    STUDY_ABSENT  /* no run, or not every run, has the figure */
+};
+
+/* A figure of a size. */
+struct study_row {
+    const struct study_result *of; /* in A's first run */
+    double percent;
+    bool rate; /* microseconds a message of a stream, not of an operation */
+};
+
+/* The same in both sets. Not a number: not to be had. */
+struct study_shift {
+    struct study_row row;
+    double a_us, b_us; /* medians over the runs */
+    double shift;      /* Hodges-Lehmann: 0.05 is B taking 5 % longer */
+    double low, high;  /* its 95 % interval */
+    double p;          /* that chance makes any of the rows look so different */
+    enum study_outcome outcome;
+};
+
+struct study_comparison {
+    struct study_shift *shifts;
+    size_t count;
+    enum study_outcome outcome; /* slower if anything is, else faster if anything is */
+    size_t slower, faster, absent;
+    size_t runs_needed;       /* a side, to find anything at all */
+    size_t runs_wanted;       /* a side, to find one row that differs alone */
+    bool one_after_the_other; /* all of one set was begun before the other */
+    char ignored[512];        /* what forbids the comparison, if it was forced; or empty */
+};
+
+/* -EINVAL and a sentence if they are not comparable: other tests, labels, layouts, sizes, fabrics
+ * or methods, between the sets or within one; or a run that is not complete. Forced, it compares
+ * what all have in common, by size alone if there is nothing else. Pointers lead into the sets. */
+int study_compare(const struct study_set *a, const struct study_set *b,
+                  const struct study_terms *terms, struct study_comparison *comparison);
+void study_comparison_free(struct study_comparison *comparison);
+
+/* How far the runs of one set lie apart: the median of the figure over the runs, the least and the
+ * largest; not numbers if not every run has it. The rows are the caller's to free. */
+struct study_spread {
+    struct study_row row;
+    double middle_us, min_us, max_us;
+};
+int study_spread(const struct study_set *set, const struct study_terms *terms,
+                 struct study_spread **rows, size_t *count);
+
 /* ---- the page ---- */
 
 /* One HTML page that needs nothing else: plots, figures and the description of all runs. */
