@@ -94,7 +94,8 @@ void axis_settle(struct axis *axis)
         return;
     axis->settled = true;
     if (!isfinite(axis->low) || !isfinite(axis->high)) {
-        axis->low = axis->least = axis->form == AXIS_LOG ? 0.1 : 0;
+        axis->low = axis->form == AXIS_LOG ? 0.1 : 0;
+        axis->least = 0.1;
         axis->high = 1;
     }
     if (axis->form == AXIS_EITHER)
@@ -136,7 +137,7 @@ static void number_text(double value, char *text, size_t room)
             return;
         }
     }
-    snprintf(text, room, "%.4g", fabs(value) < 1e-12 ? 0 : value);
+    snprintf(text, room, "%.6g", fabs(value) < 1e-12 ? 0 : value);
 }
 
 /* All in the unit of the largest, so that they can be compared at a glance. */

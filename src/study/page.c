@@ -68,12 +68,15 @@ static void legend(const struct cast *cast, FILE *out)
 
 static int sweeps(const struct cast *cast, FILE *out)
 {
-    int status = 0;
+    int status = 0, drawn = 0;
     fputs("<section class=\"plots\" id=\"sweeps\">\n", out);
     for (int what = 0; what < SWEEPS && !status; what++) {
-        bool drawn;
-        status = sweep_draw(cast, (enum sweep)what, out, false, &drawn);
+        bool one;
+        status = sweep_draw(cast, (enum sweep)what, out, false, &one);
+        drawn += one;
     }
+    if (!drawn)
+        fputs("<p class=\"sub\">Nothing to draw against size.</p>\n", out);
     fputs("</section>\n", out);
     return status;
 }

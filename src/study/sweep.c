@@ -9,15 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MEDIAN_NOTE "Median; the band reaches up to the 99th percentile."
+
 static const struct {
     const char *title, *axis, *value, *unit, *note;
     enum axis_kind kind;
     bool streams;
 } kinds[SWEEPS] = {
-    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us",
-                       "Median; the band reaches up to the 99th percentile.", AXIS_TIME, false},
-    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "median", "us",
-                           "Median; the band reaches up to the 99th percentile.", AXIS_TIME, true},
+    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us", MEDIAN_NOTE, AXIS_TIME, false},
+    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "median", "us", MEDIAN_NOTE,
+                           AXIS_TIME, true},
     [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
                          "Over the whole time of each test.", AXIS_NUMBER, true},
     [SWEEP_RATE] = {"Message rate", "Messages a second", "rate", "messages/s",
@@ -287,8 +288,9 @@ int sweep_draw(const struct cast *cast, enum sweep what, FILE *out, bool as_file
     uint64_t size = 0;
     size_t sizes = sizes_shown(cast, what, &size);
     size_t most = 0;
-    *drawn = sizes > 0;
-    if (!sizes)
+    /* One point alone is no plot; in a file it is better than nothing. */
+    *drawn = sizes > 1 || (sizes == 1 && (as_file || cast->curve_count > 1));
+    if (!*drawn)
         return 0;
     for (size_t i = 0; i < cast->curve_count; i++)
         most = cast->curves[i].count > most ? cast->curves[i].count : most;
