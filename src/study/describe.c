@@ -9,19 +9,6 @@
 
 enum { ON_PAPER = 4 };
 
-static bool same(const char *a, const char *b)
-{
-    return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
-static const char *value_in(const struct study_pair *pairs, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (same(pairs[i].name, name))
-            return pairs[i].value ? pairs[i].value : "";
-    return NULL;
-}
-
 static void cells(FILE *out, const char *name, const char *value)
 {
     fputs("<tr><th>", out);
@@ -82,9 +69,9 @@ static void machine_row(const struct study_run *run, const char *name, FILE *out
     fputs("<tr><th>", out);
     html_text(out, name);
     fputs("</th><td>", out);
-    html_text(out, value_in(run->client, run->client_count, name));
+    html_text(out, pair_value(run->client, run->client_count, name));
     fputs("</td><td>", out);
-    html_text(out, value_in(run->server, run->server_count, name));
+    html_text(out, pair_value(run->server, run->server_count, name));
     fputs("</td></tr>\n", out);
 }
 
@@ -96,7 +83,7 @@ static void machines(const struct study_run *run, FILE *out)
     for (size_t i = 0; i < run->client_count; i++)
         machine_row(run, run->client[i].name, out);
     for (size_t i = 0; i < run->server_count; i++)
-        if (!value_in(run->client, run->client_count, run->server[i].name))
+        if (!pair_value(run->client, run->client_count, run->server[i].name))
             machine_row(run, run->server[i].name, out);
     fputs("</tbody></table></div>\n", out);
     if (!run->server_count)
@@ -105,9 +92,10 @@ static void machines(const struct study_run *run, FILE *out)
 
 static bool timed_alike(const struct study_result *a, const struct study_result *b)
 {
-    return same(a->test, b->test) && same(a->method, b->method) && same(a->clock, b->clock) &&
-           same(a->proves, b->proves) && same(a->device, b->device) && same(a->form, b->form) &&
-           same(a->why, b->why) && a->half_round_trip == b->half_round_trip &&
+    return text_same(a->test, b->test) && text_same(a->method, b->method) &&
+           text_same(a->clock, b->clock) && text_same(a->proves, b->proves) &&
+           text_same(a->device, b->device) && text_same(a->form, b->form) &&
+           text_same(a->why, b->why) && a->half_round_trip == b->half_round_trip &&
            a->clock_subtracted == b->clock_subtracted;
 }
 
@@ -202,9 +190,9 @@ static void verdicts(const struct study_run *run, FILE *out)
         fprintf(out, "</td><td>%s</td><td>", text);
         html_number(out, verdict->value);
         fprintf(out, "</td><td><span class=\"badge %s\">",
-                same(verdict->verdict, "passed")   ? "good"
-                : same(verdict->verdict, "failed") ? "bad"
-                                                   : "");
+                text_same(verdict->verdict, "passed")   ? "good"
+                : text_same(verdict->verdict, "failed") ? "bad"
+                                                        : "");
         html_text(out, verdict->verdict);
         fputs("</span></td></tr>\n", out);
     }
@@ -214,7 +202,7 @@ static void verdicts(const struct study_run *run, FILE *out)
 static void describe_run(const struct cast *cast, size_t number, FILE *out)
 {
     const struct study_run *run = &cast->runs[number];
-    bool complete = same(run->state, "complete");
+    bool complete = text_same(run->state, "complete");
     fprintf(out, "<details%s><summary>", cast->run_count == 1 ? " open" : "");
     html_text(out, cast->names[number]);
     if (!complete) {
@@ -276,7 +264,7 @@ static const char *value_of(const struct study_run *run, enum source source, con
 {
     size_t count;
     const struct study_pair *pairs = pairs_of(run, source, &count);
-    return value_in(pairs, count, name);
+    return pair_value(pairs, count, name);
 }
 
 /* Who has which value: a line each, not more names than one wants to read. */
@@ -284,7 +272,7 @@ static void values(const struct cast *cast, enum source source, const char *name
 {
     for (size_t i = 0, j; i < cast->run_count; i++) {
         const char *mine = value_of(&cast->runs[i], source, name);
-        for (j = 0; j < i && !same(mine, value_of(&cast->runs[j], source, name));)
+        for (j = 0; j < i && !text_same(mine, value_of(&cast->runs[j], source, name));)
             j++;
         if (j < i)
             continue;
@@ -293,7 +281,7 @@ static void values(const struct cast *cast, enum source source, const char *name
         fputs("</b> <span class=\"sub\">", out);
         size_t others = 0;
         for (j = i; j < cast->run_count; j++) {
-            if (!same(mine, value_of(&cast->runs[j], source, name)))
+            if (!text_same(mine, value_of(&cast->runs[j], source, name)))
                 continue;
             if (others++ >= 4)
                 continue;
@@ -309,7 +297,8 @@ static void values(const struct cast *cast, enum source source, const char *name
 static bool differs(const struct cast *cast, enum source source, const char *name)
 {
     for (size_t i = 1; i < cast->run_count; i++)
-        if (!same(value_of(&cast->runs[i], source, name), value_of(&cast->runs[0], source, name)))
+        if (!text_same(value_of(&cast->runs[i], source, name),
+                       value_of(&cast->runs[0], source, name)))
             return true;
     return false;
 }

@@ -10,14 +10,6 @@
 
 enum { CARDS = 8, PERCENTS = 16, LONG = 24 };
 
-static const char *fact(const struct study_pair *pairs, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (pairs[i].name && strcmp(pairs[i].name, name) == 0)
-            return pairs[i].value;
-    return NULL;
-}
-
 /* ---- headline ---- */
 
 /* Each different word once, as often as it comes. */
@@ -51,12 +43,12 @@ static const char *tool_of(const struct study_run *run)
 
 static const char *client_of(const struct study_run *run)
 {
-    return fact(run->client, run->client_count, "host");
+    return pair_value(run->client, run->client_count, "host");
 }
 
 static const char *server_of(const struct study_run *run)
 {
-    return fact(run->server, run->server_count, "host");
+    return pair_value(run->server, run->server_count, "host");
 }
 
 static const char *form_of(const struct study_run *run)

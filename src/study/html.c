@@ -50,6 +50,19 @@ static const char *entity(char c)
     }
 }
 
+bool text_same(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+const char *pair_value(const struct study_pair *pairs, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_same(pairs[i].name, name))
+            return pairs[i].value ? pairs[i].value : "";
+    return NULL;
+}
+
 void html_text(FILE *out, const char *text)
 {
     for (const char *at = text ? text : "-"; *at;) {

@@ -16,6 +16,11 @@ void html_print(FILE *out, const char *format, ...) __attribute__((format(printf
 /* So that reading it again gives the same number; "-" if it is none. */
 void html_number(FILE *out, double value);
 
+/* NULL is as good as nothing. */
+bool text_same(const char *a, const char *b);
+/* Of the option or fact of that name; NULL if it is not there. */
+const char *pair_value(const struct study_pair *pairs, size_t count, const char *name);
+
 /* 8, 64K, 1M: as one would type it. */
 void size_text(uint64_t size, char *text, size_t room);
 /* 8 B, 64 KiB, 1 MiB. */
@@ -25,7 +30,7 @@ void time_text(double us, char *text, size_t room);
 /* The same with three digits always: 2.50 us. */
 void time_figure(double us, char *text, size_t room);
 
-/* ---- who is drawn (family.c) ---- */
+/* ---- who is drawn (curve.c, family.c, label.c, result.c) ---- */
 
 enum { HUES = 8, FEW = 8, LABEL_MAX = 160 };
 
@@ -57,6 +62,16 @@ struct cast {
 
 int cast_open(struct cast *cast, const struct study_run *runs, size_t n);
 void cast_close(struct cast *cast);
+
+/* Steps of cast_open. words: how many tell kinds apart. */
+void cast_group(struct cast *cast, int words);
+void cast_name_runs(struct cast *cast);
+void cast_name_curves(struct cast *cast, int words);
+bool result_same_kind(const struct study_result *a, const struct study_result *b, int words);
+
+/* Asked for alike, of the same program, between the same machines: another try of the same thing.
+ */
+bool run_same_command(const struct study_run *a, const struct study_run *b);
 
 /* More curves than can be told apart: thin lines, and one for each family. */
 bool cast_crowded(const struct cast *cast);

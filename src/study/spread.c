@@ -27,12 +27,13 @@ struct spread {
 /* Nines of the grid's points; a half, a quarter and their like are exact. */
 static double grid_nines(size_t i)
 {
-    double decade = (double)(i / A_DECADE), part = (double)(i % A_DECADE) / A_DECADE;
+    size_t decade = i / A_DECADE;
+    double part = (double)(i % A_DECADE) / A_DECADE;
     if (i % A_DECADE == 6)
         part = log10(2);
     else if (i % A_DECADE == 12)
         part = log10(4);
-    return decade + part;
+    return (double)decade + part;
 }
 
 static double grid_percent(size_t i)
@@ -311,26 +312,34 @@ static size_t most_points(const struct cast *cast)
     return most;
 }
 
+static void draw(struct spread *spread, FILE *out)
+{
+    const struct cast *cast = spread->cast;
+    for (size_t i = 0; i < GRID; i++) {
+        spread->word_list[i] = spread->words[i];
+        spread->percents[i] = grid_percent(i);
+    }
+    for (size_t i = 0; i < cast->curve_count; i++)
+        spread->results[i] = curve_at(&cast->curves[i], spread->size);
+    draw_percentiles(spread, out);
+    draw_histogram(spread, out);
+    draw_course(spread, out);
+}
+
 int spread_draw(const struct cast *cast, uint64_t size, FILE *out)
 {
     struct spread *spread = calloc(1, sizeof *spread);
-    const struct study_result **results = calloc(cast->curve_count + 1, sizeof *results);
+    void *results = calloc(cast->curve_count + 1, sizeof(struct study_result *));
     struct point *points = calloc(most_points(cast), sizeof *points);
-    int status = spread && results && points ? 0 : fail(-ENOMEM, "no memory for a plot");
-    if (!status) {
+    int status = 0;
+    if (spread && results && points) {
         *spread = (struct spread){.cast = cast, .size = size, .results = results, .points = points};
-        for (size_t i = 0; i < GRID; i++) {
-            spread->word_list[i] = spread->words[i];
-            spread->percents[i] = grid_percent(i);
-        }
-        for (size_t i = 0; i < cast->curve_count; i++)
-            results[i] = curve_at(&cast->curves[i], size);
-        draw_percentiles(spread, out);
-        draw_histogram(spread, out);
-        draw_course(spread, out);
+        draw(spread, out);
+    } else {
+        status = fail(-ENOMEM, "no memory for a plot");
     }
     free(points);
-    free((void *)results);
+    free(results);
     free(spread);
     return status;
 }
