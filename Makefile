@@ -25,6 +25,7 @@ bench: need-build need-bench all
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/libfabric.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/output.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
 	@tests/lint.sh $(BUILD)

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Decimals: of seconds, of microseconds. */
+enum { PICOSECONDS = 12, HALF_PICOSECONDS = 7 };
+
 static const double usual[] = {50, 90, 99, 99.9, 99.99, 0};
 
 /* UTC, with milliseconds. */
@@ -153,7 +156,7 @@ static void add_moments(struct json *j, const struct document *d, const struct o
         json_close(j, '}');
     }
     json_close(j, ']');
-    json_number(j, "elapsed_s", o->elapsed_s);
+    json_decimals(j, "elapsed_s", o->elapsed_s, PICOSECONDS);
     json_number(j, "bytes_per_s", o->bytes_per_s);
     json_number(j, "messages_per_s", o->messages_per_s);
     json_open(j, "interference", '{');
@@ -164,6 +167,8 @@ static void add_moments(struct json *j, const struct document *d, const struct o
     json_close(j, '}');
 }
 
+/* A bucket holds whole units: from half a unit below the first to half a unit above the last, so
+ * that its middle is theirs. */
 static void add_histogram(struct json *j, const struct outcome *o)
 {
     json_open(j, "histogram", '[');
@@ -173,8 +178,8 @@ static void add_histogram(struct json *j, const struct outcome *o)
             continue;
         stats_bounds(i, &low, &high);
         json_open(j, NULL, '[');
-        json_number(j, NULL, low * o->us_per_unit);
-        json_number(j, NULL, high * o->us_per_unit);
+        json_decimals(j, NULL, low > 0 ? (low - 0.5) * o->us_per_unit : 0, HALF_PICOSECONDS);
+        json_decimals(j, NULL, (high - 0.5) * o->us_per_unit, HALF_PICOSECONDS);
         json_count(j, NULL, o->stats->buckets[i]);
         json_close(j, ']');
     }
@@ -188,7 +193,7 @@ static void add_series(struct json *j, const struct outcome *o)
         const struct stretch *s = &o->series->stretches[i];
         bool known = s->min_ps != UINT64_MAX;
         json_open(j, NULL, '{');
-        json_number(j, "end_s", (double)s->end_ps / 1e12);
+        json_decimals(j, "end_s", (double)s->end_ps / 1e12, PICOSECONDS);
         json_count(j, "count", s->count);
         json_number(j, "mean_us", s->sum_ps / (double)s->count / 1e6);
         json_number(j, "min_us", known ? (double)s->min_ps / 1e6 : NAN);
@@ -228,7 +233,7 @@ void document_add(struct document *d, const struct outcome *o)
     if (!isnan(o->reverse_elapsed_s)) {
         json_open(j, "reverse", '{');
         json_count(j, "count", o->reverse_count);
-        json_number(j, "elapsed_s", o->reverse_elapsed_s);
+        json_decimals(j, "elapsed_s", o->reverse_elapsed_s, PICOSECONDS);
         json_close(j, '}');
     }
     json_close(j, '}');

@@ -99,7 +99,7 @@ void json_count(struct json *json, const char *key, uint64_t count)
     fprintf(json->out, "%" PRIu64, count);
 }
 
-void json_number(struct json *json, const char *key, double value)
+void json_decimals(struct json *json, const char *key, double value, int decimals)
 {
     char text[400];
     begin(json, key);
@@ -107,10 +107,15 @@ void json_number(struct json *json, const char *key, double value)
         fputs("null", json->out);
         return;
     }
-    snprintf(text, sizeof text, "%.6f", value);
+    snprintf(text, sizeof text, "%.*f", decimals, value);
     size_t length = strlen(text);
     while (text[length - 1] == '0')
         length--;
     length -= text[length - 1] == '.';
     fprintf(json->out, "%.*s", (int)length, text);
+}
+
+void json_number(struct json *json, const char *key, double value)
+{
+    json_decimals(json, key, value, 6);
 }

@@ -73,7 +73,8 @@ void json_close(struct json *json, char bracket);
 void json_text(struct json *json, const char *key, const char *text);
 void json_bool(struct json *json, const char *key, bool value);
 void json_count(struct json *json, const char *key, uint64_t count);
-void json_number(struct json *json, const char *key, double value);
+void json_number(struct json *json, const char *key, double value); /* to the millionth */
+void json_decimals(struct json *json, const char *key, double value, int decimals); /* at most */
 
 /* Text that grows. */
 struct paper {

@@ -61,7 +61,9 @@ void sheet_add(struct document *d, const struct outcome *o)
         number(out, p.low_us);
         number(out, p.high_us);
     }
-    number(out, o->elapsed_s);
+    if (isfinite(o->elapsed_s))
+        fprintf(out, "%.12f", o->elapsed_s);
+    fputc(',', out);
     number(out, o->bytes_per_s);
     number(out, o->messages_per_s);
     count(out, o->interference.switches);

@@ -129,13 +129,18 @@ static int check_run(const struct study_run *first, const struct study_run *run)
 
 /* ---- the work ---- */
 
+/* A result of a run, at its place among the others. */
+struct cell {
+    const struct study_result *result;
+};
+
 struct work {
     const struct study_set *sets[2];
     const struct study_terms *terms;
     size_t percentiles; /* how many of them */
     const struct study_run *first;
     size_t runs;
-    const struct study_result **cells; /* results of all runs, A's first, for each size */
+    struct cell *cells; /* of all runs, A's first, for each size */
     size_t sizes;
     double *values; /* a line of all runs for each figure there is */
     double *ordered;
@@ -160,9 +165,9 @@ static void collect(struct work *w, enum likeness how)
 {
     w->sizes = 0;
     for (size_t place = 0; place < w->first->result_count; place++) {
-        const struct study_result **cells = w->cells + w->sizes * w->runs;
+        struct cell *cells = w->cells + w->sizes * w->runs;
         size_t i = 0;
-        while (i < w->runs && (cells[i] = find(w->first, place, run_at(w, i), how)))
+        while (i < w->runs && (cells[i].result = find(w->first, place, run_at(w, i), how)))
             i++;
         w->sizes += i == w->runs;
     }
@@ -172,6 +177,8 @@ static int prepare(struct work *w, char *ignored, size_t room)
 {
     while (w->percentiles < REPORT_PERCENTILES && w->terms->percentiles[w->percentiles] > 0)
         w->percentiles++;
+    if (!w->runs || !w->percentiles)
+        return fail(-EINVAL, "nothing to compare");
     for (size_t i = 0; i < w->runs; i++)
         if (run_at(w, i)->result_count > RESULTS_MOST)
             return fail(-EINVAL, "%s: more than %d results", run_at(w, i)->path, RESULTS_MOST);
@@ -208,7 +215,7 @@ static void put_away(struct work *w)
 static bool by_rate(const struct work *w, size_t size, double percent)
 {
     for (size_t i = 0; i < w->runs; i++) {
-        const struct study_result *r = w->cells[size * w->runs + i];
+        const struct study_result *r = w->cells[size * w->runs + i].result;
         if (percent != 50 || strncmp(r->method, "stream", 6) != 0 || !(r->messages_per_s > 0))
             return false;
     }
@@ -221,9 +228,9 @@ static bool gather(const struct work *w, size_t place, struct study_row *row, do
     size_t size = place / w->percentiles;
     double percent = w->terms->percentiles[place % w->percentiles];
     bool all = true;
-    *row = (struct study_row){w->cells[size * w->runs], percent, by_rate(w, size, percent)};
+    *row = (struct study_row){w->cells[size * w->runs].result, percent, by_rate(w, size, percent)};
     for (size_t i = 0; i < w->runs; i++) {
-        values[i] = figure_of(w->cells[size * w->runs + i], percent, row->rate);
+        values[i] = figure_of(w->cells[size * w->runs + i].result, percent, row->rate);
         all = all && !isnan(values[i]);
     }
     return all;
@@ -340,6 +347,18 @@ static bool before(const struct study_set *a, const struct study_set *b)
     return true;
 }
 
+static int work_out(const struct work *w, struct study_comparison *c)
+{
+    c->count = w->sizes * w->percentiles;
+    c->shifts = calloc(c->count, sizeof *c->shifts);
+    if (!c->shifts)
+        return fail(-ENOMEM, "no memory to compare in");
+    int status = measure(w, c);
+    if (!status)
+        conclude(w, c);
+    return status;
+}
+
 int study_compare(const struct study_set *a, const struct study_set *b,
                   const struct study_terms *terms, struct study_comparison *comparison)
 {
@@ -348,13 +367,8 @@ int study_compare(const struct study_set *a, const struct study_set *b,
         .sets = {a, b}, .terms = terms, .first = &a->runs[0], .runs = a->count + b->count};
     *c = (struct study_comparison){0};
     int status = prepare(&w, c->ignored, sizeof c->ignored);
-    if (!status) {
-        c->count = w.sizes * w.percentiles;
-        c->shifts = calloc(c->count, sizeof *c->shifts);
-        status = c->shifts ? measure(&w, c) : fail(-ENOMEM, "no memory to compare in");
-    }
     if (!status)
-        conclude(&w, c);
+        status = work_out(&w, c);
     c->one_after_the_other = a->count > 1 && b->count > 1 && (before(a, b) || before(b, a));
     put_away(&w);
     if (status)
@@ -370,6 +384,22 @@ void study_comparison_free(struct study_comparison *comparison)
 
 /* ---- one set ---- */
 
+static int work_out_spread(const struct work *w, struct study_spread **rows, size_t *count)
+{
+    *count = w->sizes * w->percentiles;
+    *rows = calloc(*count + 1, sizeof **rows);
+    if (!*rows)
+        return fail(-ENOMEM, "no memory to compare in");
+    for (size_t i = 0; i < *count; i++) {
+        struct study_spread *s = &(*rows)[i];
+        bool all = gather(w, i, &s->row, w->values);
+        s->middle_us = all ? middle(w, w->values, w->runs) : NAN;
+        s->min_us = all ? w->ordered[0] : NAN;
+        s->max_us = all ? w->ordered[w->runs - 1] : NAN;
+    }
+    return 0;
+}
+
 int study_spread(const struct study_set *set, const struct study_terms *terms,
                  struct study_spread **rows, size_t *count)
 {
@@ -377,20 +407,9 @@ int study_spread(const struct study_set *set, const struct study_terms *terms,
     struct work w = {
         .sets = {set, &none}, .terms = terms, .first = &set->runs[0], .runs = set->count};
     char ignored[512];
-    *rows = NULL;
     int status = prepare(&w, ignored, sizeof ignored);
-    if (!status) {
-        *count = w.sizes * w.percentiles;
-        *rows = calloc(*count, sizeof **rows);
-        status = *rows ? 0 : fail(-ENOMEM, "no memory to compare in");
-    }
-    for (size_t i = 0; i < *count && !status; i++) {
-        struct study_spread *s = &(*rows)[i];
-        bool all = gather(&w, i, &s->row, w.values);
-        s->middle_us = all ? middle(&w, w.values, w.runs) : NAN;
-        s->min_us = all ? w.ordered[0] : NAN;
-        s->max_us = all ? w.ordered[w.runs - 1] : NAN;
-    }
+    if (!status)
+        status = work_out_spread(&w, rows, count);
     put_away(&w);
     return status;
 }

@@ -72,7 +72,9 @@ static void kind_text(const struct cast *cast, const struct curve *curve, int wo
 static void join(char *label, const char *name, const char *kind)
 {
     char text[2 * LABEL_MAX + 3];
-    snprintf(text, sizeof text, "%s%s%s", name, name[0] && kind[0] ? ": " : "", kind);
+    bool said = kind[0] && strstr(name, kind);
+    snprintf(text, sizeof text, "%s%s%s", name, name[0] && kind[0] && !said ? ": " : "",
+             said ? "" : kind);
     copy_text(label, text, strlen(text));
 }
 

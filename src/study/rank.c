@@ -189,40 +189,44 @@ static size_t reach(const double *ordered, size_t count, double value)
     return count - low;
 }
 
+/* Deals, and finds each row's sum in the hand that was really played among the largest of all. */
+static void deal(struct deals *d, size_t *pack, bool all, size_t first, double *p)
+{
+    if (all)
+        deal_all(d, 0, 0);
+    else
+        deal_some(d, pack);
+    size_t count = (size_t)(d->next - d->largest);
+    qsort(d->largest, count, sizeof *d->largest, ascending);
+    for (size_t card = 0; card < d->hand; card++)
+        play(d, card, first + card);
+    /* The deal that took place is one of all; of drawn ones it is one more. */
+    for (size_t row = 0; row < d->rows; row++) {
+        size_t reached = reach(d->largest, count, fabs(d->sums[d->hand * d->rows + row]));
+        p[row] = (double)(reached + !all) / (double)(count + !all);
+    }
+}
+
 int rank_permute(const double *values, size_t rows, size_t a_count, size_t b_count, double *p)
 {
     bool a_smaller = a_count <= b_count;
-    size_t runs = a_count + b_count;
-    struct deals d = {.rows = rows, .runs = runs, .hand = a_smaller ? a_count : b_count};
-    double ways = rank_choose(runs, d.hand);
+    size_t runs = a_count + b_count, hand = a_smaller ? a_count : b_count;
+    double ways = rank_choose(runs, hand);
     bool all = ways <= RANK_DEALS;
-    size_t count = all ? (size_t)ways : RANK_DRAWS;
     double *scores = calloc(runs * rows + 1, sizeof *scores);
-    double *largest = calloc(count, sizeof *largest);
-    size_t *pack = calloc(runs, sizeof *pack);
-    d.sums = calloc((d.hand + 1) * rows + 1, sizeof *d.sums);
-    int status = scores && largest && pack && d.sums ? 0 : no_memory();
-    if (!status) {
+    double *sums = calloc((hand + 1) * rows + 1, sizeof *sums);
+    double *largest = calloc(all ? (size_t)ways : RANK_DRAWS, sizeof *largest);
+    size_t *pack = calloc(runs + 1, sizeof *pack);
+    bool memory = scores && sums && largest && pack;
+    if (memory) {
+        struct deals d = {scores, rows, runs, hand, sums, largest, largest};
         for (size_t row = 0; row < rows; row++)
-            score(values + row * runs, runs, d.hand, scores + row, rows);
-        d.scores = scores;
-        d.next = largest;
-        if (all)
-            deal_all(&d, 0, 0);
-        else
-            deal_some(&d, pack);
-        qsort(largest, count, sizeof *largest, ascending);
-        for (size_t card = 0; card < d.hand; card++)
-            play(&d, card, a_smaller ? card : a_count + card);
-        /* The deal that took place is one of all; of drawn ones it is one more. */
-        for (size_t row = 0; row < rows; row++) {
-            size_t reached = reach(largest, count, fabs(d.sums[d.hand * rows + row]));
-            p[row] = (double)(reached + !all) / (double)(count + !all);
-        }
+            score(values + row * runs, runs, hand, scores + row, rows);
+        deal(&d, pack, all, a_smaller ? 0 : a_count, p);
     }
     free(scores);
+    free(sums);
     free(largest);
     free(pack);
-    free(d.sums);
-    return status;
+    return memory ? 0 : no_memory();
 }

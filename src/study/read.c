@@ -63,10 +63,12 @@ static int no_memory(const struct reader *r)
 /* A short text can stand for a large tree: what jansson may take is counted. Its hooks have no
  * argument. */
 static _Thread_local size_t allowance;
+static _Thread_local bool exhausted;
 
 static void *counted_malloc(size_t length)
 {
-    void *place = length > allowance ? NULL : malloc(length);
+    exhausted = exhausted || length > allowance;
+    void *place = exhausted ? NULL : malloc(length);
     size_t taken = malloc_usable_size(place);
     allowance -= taken < allowance ? taken : allowance;
     return place;
@@ -558,7 +560,7 @@ static int not_json(const struct reader *r, const json_error_t *error)
         {json_error_invalid_utf8, "is not UTF-8"},
         {json_error_null_character, "has a NUL in a text"},
     };
-    if (json_error_code(error) == json_error_out_of_memory)
+    if (exhausted)
         return fail(-EINVAL, "%s: too much in it for the %zu MiB that are allowed", r->path,
                     memory_most >> 20);
     for (size_t i = 0; i < LENGTH(reasons); i++)
@@ -574,8 +576,9 @@ int study_parse(struct study_run *run, const char *path, const char *text, size_
     json_error_t error;
     *run = (struct study_run){0};
     allowance = memory_most;
+    exhausted = false;
     json_set_alloc_funcs(counted_malloc, counted_free);
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     int status = root ? check_schema(&r, root) : not_json(&r, &error);
     if (!status && !(run->path = keep_text(&r, path)))
         status = no_memory(&r);

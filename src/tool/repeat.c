@@ -150,7 +150,7 @@ static int make_folders(struct repeat *r)
     } else {
         status = make_passing(r);
     }
-    for (int i = 0; i < r->side_count && !status; i++) {
+    for (int i = 0; i < SIDES && i < r->side_count && !status; i++) {
         struct side *s = &r->sides[i];
         int n = r->side_count == 1
                     ? snprintf(s->folder, PATH_MAX, "%s", r->folder)

@@ -128,10 +128,7 @@ int weft_terms(const struct weft_options *options, struct study_terms *terms)
         return fail(-EINVAL,
                     "--min-effect is not a number of percent: \"%s\" (accepted: 0 to 1000)",
                     effect);
-    int status = report_percentiles(options->percentiles, terms->percentiles);
-    if (!status && !terms->percentiles[0])
-        status = fail(-EINVAL, "--percentiles: none given");
-    return status;
+    return report_percentiles(options->percentiles, terms->percentiles);
 }
 
 /* ---- report ---- */
