@@ -198,7 +198,11 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
         char low[24], high[24];
         time_text(edges[i], low, sizeof low);
         time_text(edges[i + 1], high, sizeof high);
-        snprintf(spread->words[i], WORD, "%s .. %s", low, high);
+        /* Zeros have no place on a logarithmic axis: the first column takes them. */
+        if (!i && plot->x.form == AXIS_LOG)
+            snprintf(spread->words[i], WORD, "up to %s", high);
+        else
+            snprintf(spread->words[i], WORD, "%s .. %s", low, high);
     }
     plot_open(plot, "Histogram", spread->word_list, COLUMNS);
     for (size_t i = 0; i < cast->family_count; i++)
