@@ -248,7 +248,7 @@ static void file_open(const struct cast *cast, const char *title, FILE *out)
     fprintf(out, "<rect class=\"card\" x=\".5\" y=\".5\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n",
             PLOT_WIDTH - 1, height - 1);
     fprintf(out, "<text class=\"head\" x=\"18\" y=\"28\">%s</text>\n", title);
-    fprintf(out, "<svg y=\"40\" width=\"%d\" height=\"%d\">", PLOT_WIDTH, PLOT_HEIGHT);
+    fprintf(out, "<svg x=\"6\" y=\"40\" width=\"%d\" height=\"%d\">", PLOT_WIDTH, PLOT_HEIGHT);
 }
 
 static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_file, size_t sizes,
