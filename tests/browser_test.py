@@ -349,11 +349,12 @@ def labels_of_ticks_do_not_overlap():
         const boxes = [...svg.querySelectorAll(kind)].map(t => [t.getBoundingClientRect(), t.textContent]).filter(
           b => b[0].width);
         boxes.forEach(([a, s], i) => boxes.slice(i + 1).forEach(([b, t]) => {
-          if (a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom) bad.push(s + '/' + t); }));
+          if (a.left - 4 < b.right && b.left - 4 < a.right && a.top < b.bottom && b.top < a.bottom) bad.push(s + '/' + t); }));
         const frame = svg.getBoundingClientRect();
         for (const [a, s] of boxes) if (a.left < frame.left - 1 || a.right > document.documentElement.clientWidth) bad.push(s);
       } return bad; })()"""
-    for paths in ([one(), other()], [streams()], [written("wide", sizes=(1, 1 << 30), count=2000)]):
+    for paths in ([one(), other()], [streams()], [written("wide", sizes=(1, 1 << 30), count=2000)],
+                  [written("long", sizes=(1 << 14, 1 << 25), count=2000)]):
         page = page_of(*paths)
         for width, phone in ((1280, False), (800, False), (360, True)):
             equal(shown(page, width, 740, phone).value(script), [], f"{width} px wide")
@@ -366,7 +367,7 @@ def paper_is_light_and_without_controls():
     equal(here.value("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
     for control in (".sizes", ".legend input"):
         equal(here.value(f"getComputedStyle(document.querySelector('{control}')).display"), "none")
-    check(here.value("document.querySelector('#runs .facts').getBoundingClientRect().height > 0"),
+    check(here.value("document.querySelector('#runs .facts').checkVisibility()"),
           "the description of the runs is not printed")
     here.paper(os.path.join(PICTURES, "paper.pdf"))
     quiet(here)
@@ -382,6 +383,16 @@ def a_hostile_document_is_only_text():
     equal(here.value("document.querySelectorAll('img, script[src], iframe, link, b b').length"), 0)
     equal(here.value("document.querySelectorAll('script').length"), 1)
     check("onerror=boo()" in here.value("document.body.innerText"), "the text is not shown")
+
+
+@in_browser
+def no_script_but_ours_can_run_or_fetch():
+    here = shown(page_of(one()))
+    here.value("""(() => { const script = document.createElement('script');
+      script.textContent = 'window.boo = 1'; document.body.append(script); })()""")
+    equal(here.value("typeof window.boo"), "undefined")
+    equal(here.value("fetch(location.href).then(() => 'fetched', () => 'refused')"), "refused")
+    equal(len(here.said("Network.requestWillBeSent")), 1)
 
 
 @in_browser
