@@ -20,7 +20,8 @@ static const struct command commands[] = {
     {.name = "report",
      .usage = "RESULT ... -o PAGE",
      .what = "Make one HTML page of results",
-     .more = "RESULT is a document that --json of a tool wrote, or a folder of them.\n",
+     .more = "RESULT is a document that --json of a tool wrote, or a folder of them. A PAGE that\n"
+             "ends in .svg is the plot against size alone.\n",
      .takes = WEFT_REPORT,
      .main = report_command},
     {.name = "compare",
@@ -184,7 +185,9 @@ static int write_page(const struct pile *pile, const char *path)
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return fail(-ENOMEM, "no memory for a page");
-    int status = study_page(pile->runs, pile->count, out);
+    size_t end = strlen(path);
+    bool plot = end > 4 && strcmp(path + end - 4, ".svg") == 0;
+    int status = (plot ? study_plot : study_page)(pile->runs, pile->count, out);
     if (fclose(out) && !status)
         status = fail(-ENOMEM, "no memory for a page");
     if (!status)
