@@ -89,8 +89,9 @@ def stretches(samples, pieces):
     return found
 
 
-def result(rng, size, *, test="write", label="", layout=None, fabric="null", device="null:delay=2us",
-           method="latency", median_us=2.0, shape="normal", count=2000, series=0, complete=True,
+def result(rng, size, *, test="write", label="", layout=None, fabric="null",
+           device="null:delay=2us", method="latency", median_us=2.0, shape="normal", count=2000,
+           series=0, complete=True,
            percentiles=(50, 90, 99, 99.9), report_all=False):
     samples = [max(0.0, median_us * SHAPES[shape](rng)) for _ in range(count)]
     ordered = sorted(samples)
@@ -176,12 +177,12 @@ def write(path, whole):
     return str(path)
 
 
-def runs(folder, count, *, noise=0.01, seed=1, begun_s=0, every_s=10, median_us=2.0, **keys):
+def runs(folder, number, /, *, noise=0.01, seed=1, begun_s=0, every_s=10, median_us=2.0, **keys):
     """A folder of runs whose medians differ by the noise, as those of processes do."""
     rng = random.Random(seed)
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for i in range(count):
+    for i in range(number):
         write(folder / f"{i + 1:03}.json",
               document(seed=rng.random(), begun_s=begun_s + i * every_s,
                        median_us=median_us * math.exp(rng.gauss(0, noise)), **keys))

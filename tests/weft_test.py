@@ -19,7 +19,7 @@ from tap import Process, alone, check, ended, equal, lines_of, skip, test
 NAME = "weft"
 TOOL = tap.tool_path(NAME)
 SIZES = (8, 64, 4096)
-REFUSAL_S = 20 if tap.SANITIZED else 10
+REFUSAL_S = 20
 
 
 def path_in(*names):
@@ -57,10 +57,10 @@ def compare(code, *args):
 
 def refused(code, *args, names=(), **more):
     """One sentence, nothing on stdout."""
-    process = weft(code, *args, limit=REFUSAL_S, **more)
+    process = weft(code, *args, **{"limit": REFUSAL_S, **more})
     said = lines_of(process.err)
-    check(len(said) == 1 and said[0].startswith(f"{NAME} {args[0]}: "), "one line of ours is wanted",
-          process)
+    check(len(said) == 1 and said[0].startswith(f"{NAME} {args[0]}: "),
+          "one line of ours is wanted", process)
     check(said[0].isprintable(), "control characters on the terminal", ascii(said[0]))
     equal(process.out, "", process)
     for name in names:
@@ -111,21 +111,23 @@ def a_shift_below_the_least_effect_is_the_same():
 def one_run_a_side_can_never_tell():
     process = compare(5, a_document(median_us=2.0), a_document(median_us=4.0))
     equal(verdict(process), "Cannot tell: one run a side; 5 are needed (weft repeat makes them)")
-    check(re.search(r"^ +8 +2\.0\d +(3\.9|4\.0)\d +\+(99|100|101)\.\d\d% +- +-  cannot tell$", process.out,
-                    re.M), process)
+    check(re.search(r"^ +8 +2\.0\d +(3\.9|4\.0)\d +\+(99|100|101)\.\d\d% +- +-  cannot tell$",
+                    process.out, re.M), process)
 
 
 @test
 def four_runs_a_side_cannot_tell_and_five_can():
     process = compare(5, a_set(4, turn=0), a_set(4, turn=1, median_us=4.0))
-    equal(verdict(process), "Cannot tell: 4 and 4 runs; 5 a side are needed (weft repeat makes them)")
+    equal(verdict(process),
+          "Cannot tell: 4 and 4 runs; 5 a side are needed (weft repeat makes them)")
     compare(3, a_set(5, turn=0), a_set(5, turn=1, median_us=4.0))
 
 
 @test
 def few_runs_of_many_sizes_say_what_they_cannot_see():
     process = compare(0, a_set(5, turn=0), a_set(5, turn=1))
-    check("a shift of one of the 3 rows alone is seen from 6 runs a side up" in process.err, process)
+    check("a shift of one of the 3 rows alone is seen from 6 runs a side up" in process.err,
+          process)
 
 
 @test
@@ -262,7 +264,7 @@ HOSTILE = {
     "NaN": json.dumps(GOOD).replace('"median_us": ', '"median_us": NaN, "x": ').encode(),
     "Infinity": json.dumps(GOOD).replace('"median_us": ', '"median_us": Infinity, "x": ').encode(),
     "1e999": json.dumps(GOOD).replace('"median_us": ', '"median_us": 1e999, "x": ').encode(),
-    "a count beyond all": json.dumps(GOOD).replace('"count": 2000', f'"count": {10 ** 30}').encode(),
+    "a count too large": json.dumps(GOOD).replace('"count": 2000', '"count": ' + "9" * 30).encode(),
     "a NUL in a text": json.dumps(GOOD).replace("node1", "no\\u0000de").encode(),
     "half a surrogate": json.dumps(GOOD).replace("node1", "\\ud800").encode(),
     "not UTF-8": json.dumps(GOOD).encode().replace(b"node1", b"\xff\xfe"),
@@ -296,7 +298,7 @@ def what_is_not_ours_is_said_to_be_so():
 @test
 def a_document_cut_short_anywhere_is_refused():
     text = json.dumps(GOOD).encode()
-    cuts = sorted(set(range(0, len(text), max(1, len(text) // 60))) | set(range(len(text) - 3, len(text))))
+    cuts = [*range(0, len(text), len(text) // 60), *range(len(text) - 3, len(text))]
 
     def cut(at):
         refused(2, "report", put(text[:at]), "-o", "-", names=("document.json: ",))
@@ -320,11 +322,12 @@ def what_has_no_end_is_read_no_further_than_a_document_may_be():
     refused(2, "report", "/dev/zero", "-o", "-", names=("/dev/zero: longer than",))
 
 
-@test
+@alone
 def a_short_text_for_a_large_tree_is_refused():
     if tap.SANITIZED or tap.available_bytes() < 3 << 30:
         skip("not enough memory to try")
-    refused(2, "report", put(b"[" + b"[]," * 14000000 + b"[]]"), "-o", "-", names=("too much in it",))
+    refused(2, "report", put(b"[" + b"[]," * 14000000 + b"[]]"), "-o", "-",
+            names=("too much in it",), limit=60)
 
 
 @test
@@ -346,7 +349,8 @@ def files_that_cannot_be_had_are_named():
 @test
 def escapes_in_texts_do_not_reach_the_terminal():
     evil = "\x1b[2J\x07\x9b31m\r\n"
-    keys = {"label": evil, "options": {evil: evil, "x": evil}, "client": {"host": evil, "cpu": evil}}
+    keys = {"label": evil, "options": {evil: evil, "x": evil},
+            "client": {"host": evil, "cpu": evil}}
     mine, other = documents.document(**keys), documents.document(device=evil, server={evil: evil})
     mine["tool"]["name"] = other["tool"]["name"] = evil
     mine, other = (documents.write(path_in("d.json"), d) for d in (mine, other))
@@ -402,7 +406,8 @@ def what_the_schema_does_not_allow_is_refused_wherever_it_is():
     mutants = []
     for path in [p for p in paths_of(GOOD) if p]:
         for value in values:
-            mutants.append((path, value, with_change(path, lambda o, k, v=value: o.__setitem__(k, v))))
+            mutants.append((path, value,
+                            with_change(path, lambda o, k, v=value: o.__setitem__(k, v))))
         if isinstance(path[-1], str):
             mutants.append((path, "nothing", with_change(path, lambda o, k: o.pop(k))))
 
@@ -414,10 +419,11 @@ def what_the_schema_does_not_allow_is_refused_wherever_it_is():
         except jsonschema.ValidationError:
             allowed = False
         process = tap.run(TOOL, "report", put(json.dumps(whole)), "-o", "/dev/null")
-        # Order in a histogram, what a verdict is about: the schema cannot say these.
-        stricter = "histogram" in path or path[-1] in ("result", "results", "value")
+        # Order in a histogram, what a verdict is about: the schema cannot say these. Nothing is
+        # below 0, though it does not always say so.
+        stricter = "histogram" in path or path[-1] in ("result", "results") or value == -1
         check(process.code == (0 if allowed else 2) or (stricter and process.code == 2),
-              f"{path} = {value!r}: {'allowed' if allowed else 'not allowed'} by the schema", process)
+              f"{path} = {value!r}: {'' if allowed else 'not '}allowed by the schema", process)
 
     check(len(mutants) > 500, len(mutants))
     tap.in_parallel(judge, mutants, 4)
@@ -449,7 +455,7 @@ def a_page_of_a_folder_has_all_its_runs():
 def a_report_needs_results_and_a_page():
     refused(2, "report", a_document(), names=("-o PAGE",))
     refused(2, "report", "-o", "x", names=("no result",))
-    refused(1, "report", a_document(), "-o", "/nonexistent/page.html", names=("/nonexistent/page.html",))
+    refused(1, "report", a_document(), "-o", "/nonexistent/page", names=("/nonexistent/page",))
 
 
 # ---- repeat ----
@@ -525,7 +531,8 @@ def one_command_is_summed_up():
 def documents_are_kept_where_asked_and_nothing_is_overwritten():
     stub, a, out = Stub(), a_set(turn=0), path_in("out")
     stub.repeat(5, "2", "-o", out, "--", stub.path, a, "--", stub.path, a)
-    found = sorted(os.path.relpath(os.path.join(at, f), out) for at, _, fs in os.walk(out) for f in fs)
+    found = sorted(os.path.relpath(os.path.join(at, name), out)
+                   for at, _, names in os.walk(out) for name in names)
     equal(found, ["a/001.json", "a/002.json", "b/001.json", "b/002.json"])
     process = stub.repeat(1, "2", "-o", out, "--", stub.path, a)
     check("not an empty folder" in process.err, process)

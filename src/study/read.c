@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,21 +28,28 @@ struct reader {
     struct chunk *chunks;
 };
 
-static void *keep(struct reader *r, size_t length)
+/* Room in the newest chunk, or in a new one. */
+static void *take_room(struct chunk **chunks, size_t length)
 {
     size_t need = (length + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    struct chunk *chunk = r->chunks;
+    struct chunk *chunk = *chunks;
     if (!chunk || chunk->room - chunk->used < need) {
         size_t room = need > CHUNK ? need : CHUNK;
         chunk = malloc(sizeof *chunk + room);
         if (!chunk)
             return NULL;
-        *chunk = (struct chunk){.next = r->chunks, .room = room};
-        r->chunks = chunk;
+        *chunk = (struct chunk){.next = *chunks, .room = room};
+        *chunks = chunk;
     }
     void *place = (char *)chunk->bytes + chunk->used;
     chunk->used += need;
-    return memset(place, 0, length);
+    return place;
+}
+
+static void *keep(struct reader *r, size_t length)
+{
+    void *place = take_room(&r->chunks, length);
+    return place ? memset(place, 0, length) : NULL;
 }
 
 static void drop(struct chunk *chunk)
@@ -60,24 +66,40 @@ static int no_memory(const struct reader *r)
     return fail(-ENOMEM, "%s: no memory", r->path);
 }
 
-/* A short text can stand for a large tree: what jansson may take is counted. Its hooks have no
- * argument. */
-static _Thread_local size_t allowance;
-static _Thread_local bool exhausted;
+/* The parsed tree. A short text can stand for a large one, so what jansson may take is counted; and
+ * it is let go as a whole, not node by node. The hooks have no argument. */
+static _Thread_local struct {
+    struct chunk *chunks;
+    size_t left;
+    bool exhausted;
+} tree;
 
-static void *counted_malloc(size_t length)
+static void *tree_malloc(size_t length)
 {
-    exhausted = exhausted || length > allowance;
-    void *place = exhausted ? NULL : malloc(length);
-    size_t taken = malloc_usable_size(place);
-    allowance -= taken < allowance ? taken : allowance;
-    return place;
+    tree.exhausted = tree.exhausted || length > tree.left;
+    if (tree.exhausted)
+        return NULL;
+    tree.left -= length;
+    return take_room(&tree.chunks, length);
 }
 
-static void counted_free(void *place)
+static void tree_free(void *place)
 {
-    allowance += malloc_usable_size(place);
-    free(place);
+    (void)place;
+}
+
+static json_t *tree_grow(const char *text, size_t length, json_error_t *error)
+{
+    tree.left = memory_most;
+    tree.exhausted = false;
+    json_set_alloc_funcs(tree_malloc, tree_free);
+    return json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, error);
+}
+
+static void tree_fell(void)
+{
+    drop(tree.chunks);
+    tree.chunks = NULL;
 }
 
 /* ---- values ---- */
@@ -560,7 +582,7 @@ static int not_json(const struct reader *r, const json_error_t *error)
         {json_error_invalid_utf8, "is not UTF-8"},
         {json_error_null_character, "has a NUL in a text"},
     };
-    if (exhausted)
+    if (tree.exhausted)
         return fail(-EINVAL, "%s: too much in it for the %zu MiB that are allowed", r->path,
                     memory_most >> 20);
     for (size_t i = 0; i < LENGTH(reasons); i++)
@@ -575,16 +597,13 @@ int study_parse(struct study_run *run, const char *path, const char *text, size_
     struct reader r = {.path = path};
     json_error_t error;
     *run = (struct study_run){0};
-    allowance = memory_most;
-    exhausted = false;
-    json_set_alloc_funcs(counted_malloc, counted_free);
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *root = tree_grow(text, length, &error);
     int status = root ? check_schema(&r, root) : not_json(&r, &error);
     if (!status && !(run->path = keep_text(&r, path)))
         status = no_memory(&r);
     if (!status)
         status = take_run(&r, root, run);
-    json_decref(root);
+    tree_fell();
     run->own = r.chunks;
     if (status)
         study_free(run);

@@ -9,6 +9,14 @@
 #include <string.h>
 
 static const struct command commands[] = {
+    {.name = "info",
+     .usage = "[OPTION ...]",
+     .what = "Say what can be measured here, and what will hurt",
+     .more =
+         "The machine, its fabrics and devices, what spoils figures on it, and what to type to\n"
+         "mend that. It measures for some 300 ms.\n",
+     .takes = WEFT_INFO,
+     .main = info_command},
     {.name = "report",
      .usage = "RESULT ... -o PAGE",
      .what = "Make one HTML page of results",
@@ -83,6 +91,20 @@ const struct opt weft_rows[] = {
      .takes = WEFT_COMPARE | WEFT_REPEAT,
      .help = "Compare what runs that are not comparable, or not\n"
              "complete, have in common"},
+    {.name = "json",
+     .type = OPT_TEXT,
+     FIELD(json),
+     .max = WEFT_PATH,
+     .word = "FILE",
+     .takes = WEFT_INFO,
+     .help = "Write it as JSON instead (\"-\": to standard output)"},
+    {.letter = 'v',
+     .name = "verbose",
+     .type = OPT_FLAG,
+     FIELD(verbose),
+     .takes = WEFT_INFO,
+     .help = "Also how large operations may be on each device, its\n"
+             "atomics, and what completion proves"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,
