@@ -462,7 +462,7 @@ static void extreme_numbers_and_names_have_a_page(void **state)
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = 0;
     struct study_bucket buckets[] = {{1e-6, 1e-6, UINT64_MAX / 4}, {1e300, 1.1e300, 40}};
-    struct study_result results[] = {result_of(name, UINT64_MAX, 1e300),
+    struct study_result results[] = {result_of(name, UINT64_MAX, 1.7e308),
                                      result_of(name, 1, 1e-300)};
     results[0].buckets = buckets;
     results[0].bucket_count = 2;
