@@ -328,14 +328,17 @@ static void runs_of_two_commands_are_two_families(void **state)
                                    {"device", "cxi0", "user"}, {"json", "3", "user"}};
     struct study_run runs[3];
     struct cast cast;
+    static const char *const words[] = {"/a/tool -d cxi0 --json '/a b' -D 1 --csv=x",
+                                        "/a/tool -d cxi1", "/a/tool -d cxi0 --json /c -D 1"};
     for (size_t i = 0; i < 3; i++) {
         runs[i] = run_of(i ? "b/x.json" : "a/x.json", &result, 1);
+        runs[i].command = words[i];
         runs[i].options = &options[2 * i];
         runs[i].option_count = 2;
     }
     assert_int_equal(families_of(runs, 3, &cast), 2);
     assert_int_equal(cast.curves[0].family, cast.curves[2].family);
-    assert_string_equal(cast.families[0].label, "A, 2 runs: cxi_write_lat --device cxi0");
+    assert_string_equal(cast.families[0].label, "A, 2 runs: cxi_write_lat -d cxi0 -D 1");
     assert_string_equal(cast.families[1].label, "b/x");
     cast_close(&cast);
     /* Of one command alone, each is looked at by itself while there are few. */
@@ -459,7 +462,7 @@ static void extreme_numbers_and_names_have_a_page(void **state)
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = 0;
     struct study_bucket buckets[] = {{1e-6, 1e-6, UINT64_MAX / 4}, {1e300, 1.1e300, 40}};
-    struct study_result results[] = {result_of(name, UINT64_MAX, 1e300),
+    struct study_result results[] = {result_of(name, UINT64_MAX, 1.7e308),
                                      result_of(name, 1, 1e-300)};
     results[0].buckets = buckets;
     results[0].bucket_count = 2;

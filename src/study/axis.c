@@ -75,6 +75,12 @@ static void settle_linear(struct axis *axis)
     axis->high = ceil(axis->high / step - 1e-6) * step;
 }
 
+/* Less than half a decade has ends and ticks like a linear one. */
+static bool narrow(const struct axis *axis)
+{
+    return axis->high < axis->low * 3;
+}
+
 static void settle_log(struct axis *axis)
 {
     axis->low = axis->least;
@@ -86,8 +92,12 @@ static void settle_log(struct axis *axis)
         return;
     }
     /* A line along the edge looks like part of the frame. */
-    axis->low = round_down(axis->low * 0.97);
-    axis->high = round_up(axis->high * 1.01);
+    axis->low *= 0.97;
+    axis->high *= 1.01;
+    double step = step_of(axis), down = floor(axis->low / step) * step;
+    bool linear = narrow(axis) && down > 0;
+    axis->low = linear ? down : round_down(axis->low);
+    axis->high = linear ? ceil(axis->high / step) * step : round_up(axis->high);
 }
 
 void axis_settle(struct axis *axis)
@@ -191,7 +201,7 @@ static size_t ticks_log(const struct axis *axis, struct tick *ticks, size_t room
             n++;
         }
     }
-    return n < 3 ? ticks_linear(axis, ticks, room) : n;
+    return n < 3 || narrow(axis) ? ticks_linear(axis, ticks, room) : n;
 }
 
 static size_t ticks_size(const struct axis *axis, struct tick *ticks, size_t room)

@@ -267,21 +267,31 @@ static const char *value_of(const struct study_run *run, enum source source, con
     return pair_value(pairs, count, name);
 }
 
+/* Nothing is known of a server that was never heard: that is no difference. */
+static bool silent(const struct study_run *run, enum source source)
+{
+    size_t count;
+    pairs_of(run, source, &count);
+    return source != OPTIONS && !count;
+}
+
 /* Who has which value: a line each, not more names than one wants to read. */
 static void values(const struct cast *cast, enum source source, const char *name, FILE *out)
 {
     for (size_t i = 0, j; i < cast->run_count; i++) {
         const char *mine = value_of(&cast->runs[i], source, name);
-        for (j = 0; j < i && !text_same(mine, value_of(&cast->runs[j], source, name));)
+        for (j = 0; j < i && (silent(&cast->runs[j], source) ||
+                              !text_same(mine, value_of(&cast->runs[j], source, name)));)
             j++;
-        if (j < i)
+        if (j < i || silent(&cast->runs[i], source))
             continue;
         fputs("<div><b>", out);
         html_text(out, mine && mine[0] ? mine : "-");
         fputs("</b> <span class=\"sub\">", out);
         size_t others = 0;
         for (j = i; j < cast->run_count; j++) {
-            if (!text_same(mine, value_of(&cast->runs[j], source, name)))
+            if (silent(&cast->runs[j], source) ||
+                !text_same(mine, value_of(&cast->runs[j], source, name)))
                 continue;
             if (others++ >= 4)
                 continue;
@@ -296,10 +306,15 @@ static void values(const struct cast *cast, enum source source, const char *name
 
 static bool differs(const struct cast *cast, enum source source, const char *name)
 {
-    for (size_t i = 1; i < cast->run_count; i++)
-        if (!text_same(value_of(&cast->runs[i], source, name),
-                       value_of(&cast->runs[0], source, name)))
+    const struct study_run *first = NULL;
+    for (size_t i = 0; i < cast->run_count; i++) {
+        const struct study_run *run = &cast->runs[i];
+        if (silent(run, source))
+            continue;
+        first = first ? first : run;
+        if (!text_same(value_of(run, source, name), value_of(first, source, name)))
             return true;
+    }
     return false;
 }
 

@@ -124,18 +124,19 @@ void size_words(uint64_t size, char *text, size_t room)
 static void scaled_time(double us, bool padded, char *text, size_t room)
 {
     static const char *const names[] = {"ps", "ns", "us", "ms", "s"};
-    double value = us * 1e6;
+    static const double units[] = {1e-6, 1e-3, 1, 1e3, 1e6};
     size_t i = 0;
-    for (; value >= 999.5 && i + 1 < LENGTH(names); i++)
-        value /= 1000;
+    while (i + 1 < LENGTH(units) && us >= 0.9995 * units[i + 1])
+        i++;
+    double value = us / units[i];
     if (!isfinite(us))
         snprintf(text, room, "-");
     else if (us <= 0)
         snprintf(text, room, "0");
-    else if (padded)
+    else if (padded && value < 999.5)
         snprintf(text, room, "%.*f %s", value < 9.995 ? 2 : value < 99.95, value, names[i]);
     else
-        snprintf(text, room, value >= 999.5 ? "%.0f %s" : "%.3g %s", value, names[i]);
+        snprintf(text, room, "%.3g %s", value, names[i]);
 }
 
 void time_text(double us, char *text, size_t room)

@@ -78,18 +78,41 @@ static void join(char *label, const char *name, const char *kind)
     copy_text(label, text, strlen(text));
 }
 
-/* What was asked for: the command without where its results went. */
+/* Behind a word of a command, which may have quotes in it. */
+static const char *word_end(const char *at)
+{
+    for (bool quoted = false; *at && (quoted || *at != ' '); at++) {
+        if (*at == '\'')
+            quoted = !quoted;
+        else if (*at == '\\' && !quoted && at[1])
+            at++;
+    }
+    return at;
+}
+
+/* 2: the word says where results go, and the next one too; 1: the word alone; 0: neither. */
+static int incidental_words(const char *word, size_t length)
+{
+    char name[16];
+    if (length < 3 || strncmp(word, "--", 2) != 0)
+        return 0;
+    const char *equals = memchr(word, '=', length);
+    snprintf(name, sizeof name, "%.*s", (int)((equals ? equals : word + length) - word - 2),
+             word + 2);
+    return !option_is_incidental(name) ? 0 : equals ? 1 : 2;
+}
+
+/* What was asked for: the command without its folder and without where its results went. */
 static void asked(const struct study_run *run, char *text, size_t room)
 {
     size_t used = (size_t)snprintf(text, room, "%s", run->tool ? run->tool : "");
-    for (size_t i = 0; i < run->option_count && used < room; i++) {
-        const struct study_pair *option = &run->options[i];
-        if (!option->origin || strcmp(option->origin, "user") != 0 || !option->name ||
-            option_is_incidental(option->name))
-            continue;
-        used += (size_t)snprintf(text + used, room - used, " --%s", option->name);
-        if (used < room && option->value && strcmp(option->value, "1") != 0)
-            used += (size_t)snprintf(text + used, room - used, " %s", option->value);
+    const char *at = word_end(run->command ? run->command : "");
+    while (*at && used < room) {
+        const char *word = at + 1, *end = word_end(word);
+        int skip = incidental_words(word, (size_t)(end - word));
+        if (!skip)
+            used += (size_t)snprintf(text + used, room - used, "%.*s", (int)(end - at), at);
+        at = skip == 2 && *end ? word_end(end + 1) : end;
     }
 }
 

@@ -90,8 +90,22 @@ static bool any_course(const struct cast *cast)
     return false;
 }
 
+/* The size that is shown first: the least of which there are samples. */
+static size_t first_size(const struct cast *cast)
+{
+    for (size_t i = 0; i < cast->size_count; i++) {
+        for (size_t j = 0; j < cast->curve_count; j++) {
+            const struct study_result *result = curve_at(&cast->curves[j], cast->sizes[i]);
+            if (result && result->bucket_count)
+                return i;
+        }
+    }
+    return 0;
+}
+
 static void size_choice(const struct cast *cast, FILE *out)
 {
+    size_t chosen = first_size(cast);
     char text[24];
     fputs("<fieldset class=\"sizes\" aria-label=\"Size\">\n", out);
     for (size_t i = 0; i < cast->size_count; i++) {
@@ -99,7 +113,7 @@ static void size_choice(const struct cast *cast, FILE *out)
         fprintf(out,
                 "<label><input type=\"radio\" name=\"size\" id=\"z%zu\" "
                 "autocomplete=\"off\"%s>%s</label>\n",
-                i, i ? "" : " checked", text);
+                i, i == chosen ? " checked" : "", text);
     }
     fputs("</fieldset>\n", out);
 }
