@@ -110,7 +110,7 @@ struct weft_result {
     struct weft_percentile percentiles[WEFT_PERCENTILES];
     size_t percentile_count;
     double min_us, max_us, deviation_us;
-    struct weft_disturbance disturbed; /* final */
+    struct weft_disturbance disturbed;      /* final */
     const struct weft_histogram *histogram; /* of latency_us */
     const char *fabric;                     /* what carried it */
     /* WEFT_STREAM_BOTH, final: what the other end sent meanwhile. */

@@ -168,7 +168,11 @@ int study_spread(const struct study_set *set, const struct study_terms *terms,
 
 /* ---- the page ---- */
 
-/* One HTML page that needs nothing else. */
+/* One HTML page that needs nothing else: plots, figures and the description of all runs. */
 int study_page(const struct study_run *runs, size_t count, FILE *out);
+
+/* Latency against size, or what streams carry, as one SVG file with its own legend and colours.
+ * -ENODATA if nothing was measured. */
+int study_plot(const struct study_run *runs, size_t count, FILE *out);
 
 #endif

@@ -9,10 +9,19 @@
 #include <string.h>
 
 static const struct command commands[] = {
+    {.name = "info",
+     .usage = "[OPTION ...]",
+     .what = "Say what can be measured here, and what will hurt",
+     .more =
+         "The machine, its fabrics and devices, what spoils figures on it, and what to type to\n"
+         "mend that. It measures for some 300 ms.\n",
+     .takes = WEFT_INFO,
+     .main = info_command},
     {.name = "report",
      .usage = "RESULT ... -o PAGE",
      .what = "Make one HTML page of results",
-     .more = "RESULT is a document that --json of a tool wrote, or a folder of them.\n",
+     .more = "RESULT is a document that --json of a tool wrote, or a folder of them. A PAGE that\n"
+             "ends in .svg is the plot against size alone.\n",
      .takes = WEFT_REPORT,
      .main = report_command},
     {.name = "compare",
@@ -82,6 +91,20 @@ const struct opt weft_rows[] = {
      .takes = WEFT_COMPARE | WEFT_REPEAT,
      .help = "Compare what runs that are not comparable, or not\n"
              "complete, have in common"},
+    {.name = "json",
+     .type = OPT_TEXT,
+     FIELD(json),
+     .max = WEFT_PATH,
+     .word = "FILE",
+     .takes = WEFT_INFO,
+     .help = "Write it as JSON instead (\"-\": to standard output)"},
+    {.letter = 'v',
+     .name = "verbose",
+     .type = OPT_FLAG,
+     FIELD(verbose),
+     .takes = WEFT_INFO,
+     .help = "Also how large operations may be on each device, its\n"
+             "atomics, and what completion proves"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,
@@ -162,7 +185,9 @@ static int write_page(const struct pile *pile, const char *path)
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return fail(-ENOMEM, "no memory for a page");
-    int status = study_page(pile->runs, pile->count, out);
+    size_t end = strlen(path);
+    bool plot = end > 4 && strcmp(path + end - 4, ".svg") == 0;
+    int status = (plot ? study_plot : study_page)(pile->runs, pile->count, out);
     if (fclose(out) && !status)
         status = fail(-ENOMEM, "no memory for a page");
     if (!status)

@@ -17,12 +17,13 @@ struct command {
     int (*main)(const struct command *command, int argc, char **argv);
 };
 
+int info_command(const struct command *command, int argc, char **argv);
 int compare_command(const struct command *command, int argc, char **argv);
 int repeat_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
 
 /* Options of all commands, and which of them have a row. */
-enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4 };
+enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8 };
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
 struct weft_options {
     char output[WEFT_PATH], json[WEFT_PATH];
