@@ -131,6 +131,13 @@ def few_runs_of_many_sizes_say_what_they_cannot_see():
 
 
 @test
+def runs_that_scatter_are_the_same_but_not_without_a_word():
+    process = compare(0, a_set(turn=0, noise=0.3), a_set(turn=1, noise=0.3))
+    check(verdict(process).startswith("Same: "), process)
+    check("in 3 of 3 figures a shift of 2 % could hide" in process.err, process)
+
+
+@test
 def sets_run_one_after_the_other_are_doubted():
     process = compare(0, a_set(turn=0), a_set(turn=100))
     check("was run before the other" in process.err, process)

@@ -311,6 +311,18 @@ static int save_view(const struct view *v, const char *path)
 
 /* ---- the command ---- */
 
+/* Rows in which no shift was found, though there could be one that counts. */
+static size_t hidden(const struct view *v)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < v->c->count; i++) {
+        const struct study_shift *s = &v->c->shifts[i];
+        double reach = fmax(fabs(s->low), fabs(s->high));
+        rows += s->outcome == STUDY_SAME && reach >= v->terms->min_effect;
+    }
+    return rows;
+}
+
 /* What the reader of the figures should know. */
 static void say_doubts(const struct view *v)
 {
@@ -327,6 +339,11 @@ static void say_doubts(const struct view *v)
     if (c->outcome == STUDY_SAME && fewer < c->runs_wanted)
         warn("a shift of one of the %zu rows alone is seen from %zu runs a side up",
              c->count - c->absent, c->runs_wanted);
+    if (c->outcome == STUDY_SAME && hidden(v))
+        warn("in %zu of %zu figures a shift of %g %% could hide: their intervals reach beyond it, "
+             "and "
+             "more runs narrow them",
+             hidden(v), c->count - c->absent, 100 * v->terms->min_effect);
 }
 
 int compare_sets(const struct study_set *a, const struct study_set *b,
