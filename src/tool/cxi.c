@@ -377,7 +377,7 @@ const struct opt cxi_rows[] = {
      .help = "Check the data after every iteration, outside the\n"
              "timed part"},
 
-    OUTPUT_ROWS(struct plan, output, ALL),
+    OUTPUT_ROWS(offsetof(struct plan, output), ALL),
 
     LINE(AT_FABRIC, "Fabric", show_fabric),
     LINE(AT_TEST_TYPE, "Test Type", show_test_type),

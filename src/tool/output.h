@@ -5,39 +5,27 @@
 
 #include "report/report.h"
 
-/* The rows of struct plan_output, the same in every tool. */
-#define OUTPUT_FIELD(base, member) .type = OPT_TEXT, .field = offsetof(base, member)
-#define OUTPUT_ROWS(base, output, tools)                                                           \
-    {.name = "percentiles",                                                                        \
-     OUTPUT_FIELD(base, output.percentiles),                                                       \
-     .max = PLAN_PERCENTILES,                                                                      \
-     .word = "LIST",                                                                               \
-     .takes = (tools),                                                                             \
-     .flags = OPT_OURS,                                                                            \
-     .help = "Columns for percentiles, such as 50,99,99.9;\n"                                      \
-             "\"-\" where fewer than ten samples lie beyond"},                                     \
-        {.name = "json",                                                                           \
-         OUTPUT_FIELD(base, output.json),                                                          \
-         .max = PLAN_PATH,                                                                         \
-         .word = "FILE",                                                                           \
-         .takes = (tools),                                                                         \
-         .flags = OPT_OURS,                                                                        \
-         .help = "Write all that was run and measured as JSON\n"                                   \
-                 "(\"-\": to standard output, instead of the table)"},                             \
-        {.name = "csv",                                                                            \
-         OUTPUT_FIELD(base, output.csv),                                                           \
-         .max = PLAN_PATH,                                                                         \
-         .word = "FILE",                                                                           \
-         .takes = (tools),                                                                         \
-         .flags = OPT_OURS,                                                                        \
-         .help = "The same as CSV, a row a result"},                                               \
-    {                                                                                              \
-        .name = "fail-if", OUTPUT_FIELD(base, output.fail_if), .max = PLAN_CONDITIONS,             \
-        .word = "COND", .takes = (tools), .flags = OPT_OURS | OPT_REPEATS,                         \
-        .help = "Exit with 3 if this holds for a result, such as\n"                                \
-                "'p99 > 5us' or 'median@4K >= 800ns'; may be\n"                                    \
-                "given again"                                                                      \
-    }
+/* clang-format off */
+/* The rows of struct plan_output, the same in every tool; at is where it stands in the tool's own. */
+#define OUTPUT_ROW(at, member) \
+    .type = OPT_TEXT, .field = (at) + offsetof(struct plan_output, member), \
+    .max = sizeof ((struct plan_output *)0)->member
+#define OUTPUT_ROWS(at, tools) \
+    {.name = "percentiles", OUTPUT_ROW(at, percentiles), .word = "LIST", .takes = (tools), \
+     .flags = OPT_OURS, \
+     .help = "Columns for percentiles, such as 50,99,99.9;\n" \
+             "\"-\" where fewer than ten samples lie beyond"}, \
+    {.name = "json", OUTPUT_ROW(at, json), .word = "FILE", .takes = (tools), .flags = OPT_OURS, \
+     .help = "Write all that was run and measured as JSON\n" \
+             "(\"-\": to standard output, instead of the table)"}, \
+    {.name = "csv", OUTPUT_ROW(at, csv), .word = "FILE", .takes = (tools), .flags = OPT_OURS, \
+     .help = "The same as CSV, a row a result"}, \
+    {.name = "fail-if", OUTPUT_ROW(at, fail_if), .word = "COND", .takes = (tools), \
+     .flags = OPT_OURS | OPT_REPEATS, \
+     .help = "Exit with 3 if this holds for a result, such as\n" \
+             "'p99 > 5us' or 'median@4K >= 800ns'; may be\n" \
+             "given again"}
+/* clang-format on */
 
 enum { OUTPUT_CONDITIONS = 32 };
 

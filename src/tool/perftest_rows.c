@@ -108,7 +108,7 @@ const struct opt perf_rows[] = {
      .word = "SEC", OURS_RUN,
      .help = "Client: keep trying to reach the server for this\n"
              "long (default: {default})"},
-    OUTPUT_ROWS(struct perftest, output, PERF_RUN),
+    OUTPUT_ROWS(offsetof(struct perftest, output), PERF_RUN),
     {0}};
 /* clang-format on */
 
