@@ -99,7 +99,7 @@ static int atomic_prepare(struct run *run, size_t size)
     run->xfer = (struct xfer){.local = &run->buffer,
                               .remote = &run->remote,
                               .length = size,
-                              .how = run_hints(plan, run->op, &run->facts, size)};
+                              .how = run_hints(run, size)};
     run->xfer.amo.op = (uint8_t)op_of(plan);
     run->xfer.amo.type = (uint8_t)type_of(plan);
     run->xfer.amo.compare_op = (uint8_t)compare_of(plan);

@@ -8,7 +8,7 @@
 
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 2 };
+enum { FABRIC_ABI = 3 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -111,6 +111,7 @@ void amo_list_ops(enum amo_type type, char *text, size_t room);
 struct remote {
     char *address; /* where it is mapped here, or NULL */
     size_t length;
+    bool gpu; /* the address is for a GPU's calls */
     uint64_t key, base;
     void *own; /* the fabric's */
 };
@@ -160,7 +161,11 @@ struct fabric_facts {
     uint16_t cswap[AMO_COMPARES];      /* bit = type */
     const char *amo_how;               /* how the widest atomics are done, or NULL */
     const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
-    char form[96];                     /* which path carries it, for the header */
+    unsigned gpus;                     /* whose GPU memory it reaches, a bit a maker */
+    unsigned gpu_verbs;                /* what it can do there; of messages, not in layout SHORT */
+    const char *why_no_gpu;            /* where gpus lacks a maker */
+    char form[96];                     /* which path carries it, for the header; connect may say
+                                          more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];                   /* what it lives in, "VNI 10", or "" */
 };

@@ -101,6 +101,7 @@ void rail_facts(const struct rail_port *port, const struct fabric_want *want,
     if (info->caps & FI_ATOMIC)
         rail_atomics(port->domain, facts);
     facts->compare_how = "fetched, and the value dropped";
+    facts->why_no_gpu = "the provider has no FI_HMEM";
     verbs(info, facts);
     layouts(info, facts);
     proofs(facts);

@@ -16,8 +16,10 @@ enum {
     SOFT_PIDS = 511,
     SOFT_ENTRIES = 16,
     SOFT_QUEUE = 64,
-    SOFT_IDC = 224,        /* bytes that fit into a command */
-    SOFT_PIECE = 64 << 20, /* longer copies are made in pieces, one a poll */
+    SOFT_IDC = 224,           /* bytes that fit into a command */
+    SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
+    SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
+    SOFT_BOUNCE = 4096,
     SOFT_GUESTS = 4
 };
 
@@ -128,6 +130,7 @@ struct soft_mail {
         char *to;
         size_t length;
         uint64_t id;
+        bool gpu;
     } receives[SOFT_RING];
     struct {
         uint64_t id, length;
@@ -182,9 +185,10 @@ struct soft_command {
 struct soft_map {
     void *address;
     size_t length; /* 0: it is our own process's, not ours to unmap */
+    bool gpu;      /* to be released, not unmapped */
 };
 
-/* ---- link.c: two ends exchange descriptors ---- */
+/* ---- two ends exchange descriptors ---- */
 
 struct soft_link {
     int dialled;             /* our connection to them, -1: not yet */
@@ -198,11 +202,21 @@ struct soft_link {
     struct {
         char *address;
         size_t length;
+        bool gpu;
     } regions[SOFT_ENTRIES];
 };
 
+/* Host pages locked for a GPU: regions of both ends, both portals, what else takes part. */
+enum { SOFT_PINS = 2 * SOFT_ENTRIES + 4 };
+
 struct soft {
     struct fabric fabric;
+    struct gpu *gpu; /* makes all copies, if memory of either end is a GPU's; else NULL */
+    char *bounce;    /* for what travels in commands and lines from or to a GPU */
+    void *pins[SOFT_PINS];
+    unsigned pin_count;
+    bool unpinned; /* some could not be locked */
+    struct fabric_facts *facts;
     struct soft_nic nic;
     struct soft_portal *portal;
     struct region portal_region;
@@ -226,8 +240,11 @@ static inline bool soft_immediate(const struct xfer *x)
 static inline bool soft_fits(const struct xfer *x)
 {
     return x->length <= x->local->length && x->at <= x->local->length - x->length &&
-           (!soft_immediate(x) || x->length <= SOFT_IDC);
+           (!soft_immediate(x) || (x->length <= SOFT_IDC && !x->local->gpu));
 }
+
+/* Why immediate data does not fit: -errno. */
+int soft_refuse_immediate(const struct xfer *x);
 
 /* ---- soft.c: the command queue ---- */
 
@@ -257,8 +274,37 @@ int soft_am_take(struct soft *soft, struct completion *completion, unsigned code
 /* Has the oldest one lent been pulled? */
 int soft_am_returned(struct soft_mail *mail, struct completion *completion);
 
+/* ---- gpu.c: where a GPU's memory takes part ---- */
+
+/* A copy by the GPU if either side is its memory, else by this CPU; the bytes are there when it
+ * returns. Only where soft->gpu is set. */
+int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool from_gpu,
+              size_t length);
+int soft_gpu_write(struct soft *soft, const struct xfer *x);
+int soft_gpu_read(struct soft *soft, const struct xfer *x);
+
+/* One piece of a queued copy: DONE, -EAGAIN for more, or -errno. */
+int soft_gpu_advance(struct soft *soft, struct soft_command *command);
+
+/* Our memory, in lines for the other end; a descriptor may go along. */
+int soft_gpu_describe(const struct region *region, bool same_process, struct blob *text, int *fd);
+
+/* Does the other end say that its memory is a GPU's? Then it is mapped by the GPU. */
+bool soft_gpu_said(const struct blob *text);
+int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *text, int fd);
+
+/* A GPU for the copies, if ours is one; a region withdrawn; all is known: host pages are locked;
+ * and undone. */
+int soft_gpu_expose(struct soft *soft, const struct region *region);
+void soft_gpu_withdraw(struct soft *soft, const struct region *region);
+int soft_gpu_join(struct soft *soft);
+void soft_gpu_unpin(struct soft *soft);
+void soft_gpu_close(struct soft *soft);
+
+/* ---- link.c ---- */
+
 void soft_link_open(struct soft_link *link);
-void soft_link_close(struct soft_link *link);
+void soft_link_close(struct soft *soft);
 
 /* Where this end can be dialled. */
 int soft_link_address(const struct soft *soft, struct blob *mine);

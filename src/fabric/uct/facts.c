@@ -201,6 +201,7 @@ void lane_facts(const struct lane_port *port, struct fabric_facts *facts)
     verbs(port, facts);
     proofs(lane_settle(port), facts);
     hints(port, facts);
+    facts->why_no_gpu = "its memory domain does not register them";
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
     snprintf(facts->form, sizeof facts->form, "uct %s/%s (UCX %d.%d)", place->transport,
              place->device, UCT_VERNO_MAJOR, UCT_VERNO_MINOR);
