@@ -405,6 +405,11 @@ CALL int cuGetErrorString(int code, const char **text)
     return 0;
 }
 
+CALL int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags)
+{
+    return (unsigned)device < device_count() && flags == 1 ? 0 : BAD_VALUE;
+}
+
 CALL int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     *context = &contexts[device];
@@ -473,6 +478,19 @@ CALL int cuMemcpyAsync(address_t to, address_t from, size_t length, void *stream
 {
     return current ? begin_copy(stream, pointer(to), true, pointer(from), true, length)
                    : NO_CONTEXT;
+}
+
+/* For bench/gpu alone. */
+CALL int cuMemcpyDtoDAsync_v2(address_t to, address_t from, size_t length, void *stream)
+{
+    return cuMemcpyAsync(to, from, length, stream);
+}
+
+CALL int cuMemHostGetDevicePointer_v2(address_t *there, void *address, unsigned flags)
+{
+    (void)flags;
+    *there = (uintptr_t)address;
+    return 0;
 }
 
 CALL int cuMemHostRegister_v2(void *address, size_t length, unsigned flags)
