@@ -198,13 +198,17 @@ static int unpin(void *address)
     return code;
 }
 
+/* Before anything was locked, nothing needs to be. */
 static bool is_pinned(const char *address, size_t length)
 {
-    for (size_t i = 0; i < MOST; i++)
+    bool any = false;
+    for (size_t i = 0; i < MOST; i++) {
+        any |= pinned[i].address != NULL;
         if (pinned[i].address && address >= pinned[i].address &&
             address + length <= pinned[i].address + pinned[i].length)
             return true;
-    return false;
+    }
+    return !any;
 }
 
 /* ---- copies ---- */
