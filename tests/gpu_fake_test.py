@@ -281,7 +281,8 @@ for role in ROLES:
 def a_library_without_what_is_needed_is_named():
     folder = tap.folder()
     # A library, but another maker's.
-    os.symlink(os.path.join(FOLDER, "libze_loader.so.1"), os.path.join(folder, "libcuda.so.1"))
+    os.symlink(os.path.join(FOLDER, "double-libze_loader.so.1"),
+               os.path.join(folder, "double-libcuda.so.1"))
     alone_refused("--local", "-t", "0", "-g", "NVIDIA", env={"WEFT_TEST_GPU": folder},
                   names=("libcuda.so.1 has no cu",))
 
