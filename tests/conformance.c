@@ -203,7 +203,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "conformance: %s\n", fail_reason());
         return 1;
     }
-    if (if_there && fabric_try(&choice, 1, &facts) == -ENODEV) {
+    if (if_there && fabric_try(&choice, 1, 0, &facts) == -ENODEV) {
         printf("1..0 # SKIP %s\n", fail_reason());
         return 0;
     }

@@ -169,7 +169,7 @@ def one_connection_carries_a_batch_of_kinds_of_memory():
 def what_no_gpu_does_is_refused_by_name():
     for args, words in ((("-t", "fadd"), "cannot do atomics on GPU memory"),
                         (("-t", "add_lat"), "cannot do atomics on GPU memory"),
-                        (("-t", "put_lat", "-D", "short"), "short is not for GPU memory")):
+                        (("-t", "put_lat", "-D", "short"), "has no layout short for GPU memory")):
         process = run(tool("ucx_perftest"), "--local", *args, "-m", "cuda", "-n", "10",
                       env=machine("NVIDIA"))
         ended(process, 1)
@@ -353,7 +353,7 @@ def an_end_that_is_killed_takes_the_other_along_and_leaves_nothing():
 def fabrics_that_do_not_reach_gpus_are_refused_by_name():
     env = machine("NVIDIA")
     tried = 0
-    for device in ("ofi:tcp", "uct:tcp/lo", "uct:posix/memory"):
+    for device in ("ofi:tcp", "ofi:shm", "uct:tcp/lo", "uct:posix/memory"):
         process = run(tool("cxi_write_lat"), "--local", "-d", device, *QUICK, env=env)
         if process.code:
             continue

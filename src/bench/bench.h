@@ -46,6 +46,9 @@ static inline int64_t plan_gpu(const struct plan *plan, int rank)
     return rank == PEER_SERVER ? plan->rx_gpu : plan->tx_gpu;
 }
 
+/* Whose GPUs take part, as bits. */
+unsigned plan_gpus(const struct plan *plan);
+
 /* Looks for the GPU of this end's buffer, if it is to have one, and how many there are. */
 int plan_find_gpu(struct plan *plan, int rank, unsigned *count);
 

@@ -38,6 +38,11 @@ static void gpus(const struct plan *plan, const struct opt_set *set)
         warn("--gpu-type has no effect without --tx-gpu or --rx-gpu");
 }
 
+unsigned plan_gpus(const struct plan *plan)
+{
+    return (1U << plan->makers[0] | 1U << plan->makers[1]) & MEMORY_ALL_GPUS;
+}
+
 int plan_find_gpu(struct plan *plan, int rank, unsigned *count)
 {
     const struct memory_ops *kind;

@@ -326,6 +326,7 @@ int bench_run(const struct bench_wish *wish)
                                .service = wish->plan->service,
                                .verbs = wish->op->verbs,
                                .hints = wish->op->hints,
+                               .gpus = plan_gpus(wish->plan),
                                .server = wish->peer->rank == PEER_SERVER};
     int awake = setup_awake();
     int status = fabric_open(run.fabric, &run.handle, &want, &run.facts);

@@ -111,11 +111,12 @@ static bool any_gpu(const struct run *run)
 /* Where none was asked for. If there is none, the usual one, which is then refused. */
 static enum weft_layout first_layout(const struct run *run)
 {
-    bool no_short = run->test == &test_get || any_gpu(run);
-    enum weft_layout usual = no_short && !run->test->atomic ? WEFT_BCOPY : WEFT_SHORT;
+    enum weft_layout usual = run->test == &test_get ? WEFT_BCOPY : WEFT_SHORT;
     for (unsigned k = usual - WEFT_SHORT; k < LAYOUTS && !run->test->atomic; k++) {
         struct weft_params wish = *run->params;
         wish.layout = (enum weft_layout)(WEFT_SHORT + k);
+        if (any_gpu(run) && !(run->facts.gpu_layouts & 1U << k))
+            continue;
         if (run->facts.layout_max[run->verb][k] >= wish.size && !check_layout(&wish, run->test))
             return wish.layout;
     }
@@ -136,6 +137,8 @@ static int can_layout(const struct run *run)
     if (!here)
         return fail(-ENOTSUP, "%s has no %s in layout %s; it has %s", run->form, run->name, name,
                     *has ? has : "none");
+    if (any_gpu(run) && !(run->facts.gpu_layouts & 1U << (p->layout - WEFT_SHORT)))
+        return fail(-ENOTSUP, "%s has no layout %s for GPU memory", run->form, name);
     if (p->size > here)
         return fail(-EMSGSIZE, "%s: %s in layout %s takes at most %zu bytes, not %" PRIu64,
                     run->form, run->name, name, here, p->size);
@@ -169,8 +172,6 @@ static int can(const struct run *run)
         status = setup_can_gpu(&run->facts, run->form, op->verbs, run->makers[rank]);
     if (status)
         return status;
-    if (any_gpu(run) && !op->atomic && run->params->layout == WEFT_SHORT)
-        return fail(-ENOTSUP, "data layout short is not for GPU memory: bcopy and zcopy are");
     if (run->facts.alone && run->params->verify)
         return fail(-EINVAL, "%s: nothing to verify", run->form);
     if (run->facts.alone && answers)
@@ -327,6 +328,8 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
                                .service = 1,
                                .verbs = run->test->verbs,
                                .hints = HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY),
+                               .gpus =
+                                   (1U << run->makers[0] | 1U << run->makers[1]) & MEMORY_ALL_GPUS,
                                .server = run->peer->rank == PEER_SERVER,
                                .looks = run->params->verify};
     run->fabric = choice->ops;

@@ -162,7 +162,8 @@ struct fabric_facts {
     const char *amo_how;               /* how the widest atomics are done, or NULL */
     const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
     unsigned gpus;                     /* whose GPU memory it reaches, a bit a maker */
-    unsigned gpu_verbs;                /* what it can do there; of messages, not in layout SHORT */
+    unsigned gpu_verbs;                /* what it can do there */
+    unsigned gpu_layouts;              /* and in which layouts, a bit each */
     const char *why_no_gpu;            /* where gpus lacks a maker */
     char form[96];                     /* which path carries it, for the header; connect may say
                                           more, so facts stay as long as the handle */
@@ -176,8 +177,9 @@ struct fabric_want {
     const char *nonce;  /* known to both ends of this run and to nobody else */
     uint64_t service;
     unsigned verbs, hints;
-    bool server; /* the end that was asked, not the one that asks */
-    bool looks;  /* the data of arrivals will be looked at */
+    unsigned gpus; /* whose GPU memory will be exposed at either end, as far as it is known: bits */
+    bool server;   /* the end that was asked, not the one that asks */
+    bool looks;    /* the data of arrivals will be looked at */
 };
 
 struct fabric {
@@ -259,8 +261,10 @@ int fabric_between(const struct blob *mine, const struct blob *theirs, const cha
 int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
                 const struct fabric_want *want, struct fabric_facts *facts);
 
-/* Can it be opened at all, with this service, and what could it do? Opens and closes it. */
-int fabric_try(const struct fabric_choice *choice, uint64_t service, struct fabric_facts *facts);
+/* Can it be opened at all, with this service, and what could it do, with memory of these GPUs?
+ * Opens and closes it. */
+int fabric_try(const struct fabric_choice *choice, uint64_t service, unsigned gpus,
+               struct fabric_facts *facts);
 
 /* A built-in fabric, or weft-NAME.so from WEFT_MODULE_PATH, from beside the tools, or from the
  * installed module folder. NULL, and a sentence, if there is none. */

@@ -136,7 +136,7 @@ static int decide(struct session *s, const struct blob *mine, const struct blob 
     if (!status)
         status = fabric_choose(device, &s->fabric);
     if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, &facts);
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
@@ -207,7 +207,7 @@ static int agree_fabric(struct session *s, const struct blob *greeting, struct b
     if (!status && strcmp(fabric, s->fabric.ops->name) != 0)
         status = fail(-EPROTO, "fabric \"%s\" does not have %s", fabric, device);
     if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, &facts);
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : opt_assign(&s->set, row, device, OPT_BY_PEER);
 }
 
@@ -317,7 +317,7 @@ static int prepare(struct session *s, int argc, char **argv)
     if (!status && !s->fabric.named && fabric_real_cxi(s->plan.device))
         return 0;
     if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, &facts);
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 

@@ -43,6 +43,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
         .amo_how = soft->wide ? "16 bytes by compare-and-swap" : "16 bytes under a lock",
         .gpus = MEMORY_ALL_GPUS,
         .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
+        .gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY,
         .form = "soft (software NIC, shared memory)",
     };
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
