@@ -324,7 +324,8 @@ int main(int argc, char **argv)
         samples[i] = now_ns() - begin_ns;
     }
     qsort(samples, count, sizeof *samples, by_size);
-    printf("%.3f\n", (double)samples[count / 2] / 1000);
+    size_t middle = count / 2;
+    printf("%.3f\n", (double)samples[middle] / 1000);
     check(cuIpcCloseMemHandle(c.there), "letting go");
     close(keep);
     wait(NULL);

@@ -380,7 +380,7 @@ static _Thread_local char *current;
 
 static void *pointer(address_t address)
 {
-    return (void *)(uintptr_t)address;
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 CALL int cuInit(unsigned flags)

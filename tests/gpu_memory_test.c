@@ -108,6 +108,7 @@ static void gpu_memory_is_rounded_up_and_only_its_own_calls_reach_it(void **stat
 static void gpu_memory_is_zeroes_once_populated_and_keeps_what_is_filled_in(void **state)
 {
     enum { LENGTH_ = PAGE + 100 };
+    static const char word[] = {'x', 'y', 'z'};
     char *sent = malloc(LENGTH_), *got = malloc(LENGTH_);
     (void)state;
     assert_true(sent && got);
@@ -121,8 +122,8 @@ static void gpu_memory_is_zeroes_once_populated_and_keeps_what_is_filled_in(void
             sent[k] = (char)(k * 7 + i);
         assert_int_equal(kinds[i]->fill(&region, 0, sent, LENGTH_), 0);
         assert_memory_equal(gpu_view(region.address), sent, LENGTH_);
-        assert_int_equal(kinds[i]->fill(&region, PAGE - 1, "xyz", 3), 0);
-        memcpy(sent + PAGE - 1, "xyz", 3);
+        assert_int_equal(kinds[i]->fill(&region, PAGE - 1, word, sizeof word), 0);
+        memcpy(sent + PAGE - 1, word, sizeof word);
         assert_int_equal(kinds[i]->peek(&region, 0, got, LENGTH_), 0);
         assert_memory_equal(got, sent, LENGTH_);
         assert_int_equal(kinds[i]->fill(&region, 0, NULL, 0), 0);
@@ -236,7 +237,7 @@ static void two_threads_move_bytes_between_gpus_and_the_host(void **state)
                  {WEFT_GET, WEFT_STREAM},
                  {WEFT_AM, WEFT_PING_PONG},
                  {WEFT_PUT, WEFT_STREAM}};
-    struct end ends[2];
+    struct end ends[2] = {0};
     (void)state;
     for (size_t i = 0; i < LENGTH(places); i++)
         for (size_t k = 0; k < LENGTH(tests); k++) {
@@ -250,7 +251,7 @@ static void two_threads_move_bytes_between_gpus_and_the_host(void **state)
 
 static void both_threads_hear_of_a_gpu_that_is_not_there(void **state)
 {
-    struct end ends[2];
+    struct end ends[2] = {0};
     (void)state;
     run_both(ends, WEFT_GET, WEFT_STREAM, "host", "cuda:7");
     for (int i = 0; i < 2; i++) {

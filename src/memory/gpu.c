@@ -158,15 +158,14 @@ static int check(const struct memory_ops *kind, unsigned device)
 int gpu_find(enum memory_maker maker, unsigned device, const struct memory_ops **kind,
              unsigned *count)
 {
-    *kind = NULL;
-    for (size_t i = 0; i < LENGTH(kinds) && !*kind; i++)
-        if (maker == MEMORY_CPU ? state_of(kinds[i])->count : maker == kinds[i]->maker)
-            *kind = kinds[i];
-    if (!*kind)
-        return none_at_all();
-    int status = check(*kind, device);
-    *count = state_of(*kind)->count;
-    return status;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        if (maker == MEMORY_CPU ? !state_of(kinds[i])->count : maker != kinds[i]->maker)
+            continue;
+        *kind = kinds[i];
+        *count = state_of(kinds[i])->count;
+        return check(kinds[i], device);
+    }
+    return none_at_all();
 }
 
 /* ---- an open GPU ---- */
@@ -288,12 +287,12 @@ int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kin
 {
     unsigned device = region->device;
     size_t mapped = (length + kind->page - 1) / kind->page * kind->page;
-    struct gpu *gpu;
+    struct gpu *gpu = NULL;
     char *address = NULL;
     if (mapped < length)
         return fail(-ENOMEM, "a buffer of %zu bytes cannot be had from a GPU", length);
     int status = gpu_open(kind, device, NULL, &gpu);
-    if (status)
+    if (status || !gpu)
         return status;
     int code = kind->gpu->alloc(gpu, mapped, &address);
     if (code) {

@@ -120,7 +120,7 @@ static int use_gpu(struct soft *soft, const struct memory_ops *kind, unsigned de
 int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *text, int fd)
 {
     struct gpu_handle handle = {.fd = fd};
-    const struct memory_ops *kind;
+    const struct memory_ops *kind = NULL;
     uint64_t device, address;
     unsigned ignored;
     char name[16], *there;
@@ -135,7 +135,7 @@ int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *tex
         status = blob_value(text, "identity", handle.identity, sizeof handle.identity);
     if (!status)
         status = read_hex(text, "handle", handle.bytes, sizeof handle.bytes);
-    if (status || !kind->gpu)
+    if (status || !kind || !kind->gpu)
         return fail(-EPROTO, "soft: the other end's GPU memory cannot be read");
     bool same = soft->link.same_process;
     status = use_gpu(soft, kind, (unsigned)device, same ? NULL : handle.identity);
