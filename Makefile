@@ -13,6 +13,13 @@ demo: all
 check: need-build need-check
 	@tests/check.sh
 
+# The page in Chromium. `make check` does this too where Chromium is, and does not install it.
+check-browser: need-build need-check need-browser
+	@meson setup --reconfigure $(BUILD) -Dtests=enabled >/dev/null 2>&1 || \
+		meson setup $(BUILD) --prefix $(PREFIX) -Dtests=enabled $(MESON_FLAGS) >/dev/null
+	@ninja -C $(BUILD)
+	@meson test -C $(BUILD) --no-rebuild --print-errorlogs browser
+
 soak: all need-check
 	@meson test -C $(BUILD) --suite soak --verbose
 
@@ -25,6 +32,7 @@ bench: need-build need-bench all
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/libfabric.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/output.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
 	@tests/lint.sh $(BUILD)
@@ -39,10 +47,12 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_FLAGS)
 
 # What each target needs: TEST=PACKAGE, where TEST is a command, or a library as pkg-config knows it.
-BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config
+BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config \
+	lib:jansson=libjansson-dev
 CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc \
 	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev \
 	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich
+BROWSER_NEEDS = chromium=chromium
 FUZZ_NEEDS  = clang=clang
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
@@ -50,9 +60,10 @@ BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx
 
 need-build: ; @tests/need.sh $(BUILD_NEEDS)
 need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)
+need-browser: ; @tests/need.sh $(BROWSER_NEEDS)
 need-lint: ; @tests/need.sh $(LINT_NEEDS)
 need-fuzz: ; @tests/need.sh $(FUZZ_NEEDS)
 need-bench: ; @tests/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo check soak bench fuzz lint install clean need-build need-check need-lint need-fuzz \
+.PHONY: all demo check check-browser soak bench fuzz lint install clean need-build need-check need-browser need-lint need-fuzz \
 	need-bench

@@ -95,6 +95,12 @@ struct weft_percentile {
 
 struct weft_histogram;
 
+/* What the machine did to the measuring thread meanwhile. */
+struct weft_disturbance {
+    uint64_t preempted, migrated, page_faults;
+    uint64_t steal_ms; /* taken by a hypervisor, all CPUs together */
+};
+
 struct weft_result {
     int final;
     uint64_t iterations, bytes;    /* that the other end has, not that were posted */
@@ -104,6 +110,8 @@ struct weft_result {
     struct weft_figure rate;       /* messages a second; ping-pong: round trips */
     struct weft_percentile percentiles[WEFT_PERCENTILES];
     size_t percentile_count;
+    double min_us, max_us, deviation_us;
+    struct weft_disturbance disturbed;      /* final */
     const struct weft_histogram *histogram; /* of latency_us */
     const char *fabric;                     /* what carried it */
     /* WEFT_STREAM_BOTH, final: what the other end sent meanwhile. */

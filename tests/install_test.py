@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """install_test.py BUILD SOURCE: what is installed can be used by others. The build is installed into
 a scratch folder; the example is built there with what pkg-config says and nothing else, and run."""
+import json
 import os
 import pathlib
 import shlex
@@ -67,6 +68,14 @@ def run(program):
 def looks_right(out):
     check("in all 100000 messages there and back: median " in out, out)
     check("carried by soft" in out, out)
+
+
+@tap.test
+def the_schema_of_results_is_installed():
+    found = list(root().rglob("weft-result-1.schema.json"))
+    equal(len(found), 1, found)
+    equal(found[0].parent.name, "weft")
+    equal(json.loads(found[0].read_text(encoding="utf-8"))["title"], "A run of a Weft tool")
 
 
 @tap.test

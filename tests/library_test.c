@@ -216,6 +216,8 @@ static void expect_figures(const struct end *end)
     close_to(r->bandwidth.moment, r->rate.moment * (double)p->size);
     close_to(r->rate.moment * r->latency_us.moment * legs, 1e6);
     assert_true(r->latency_us.typical >= 0);
+    assert_true(r->min_us <= r->latency_us.typical && r->latency_us.typical <= r->max_us);
+    assert_true(r->deviation_us >= 0 && r->deviation_us <= r->max_us - r->min_us);
     expect_histogram(r);
     expect_percentiles(p, r);
 }

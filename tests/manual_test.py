@@ -3,7 +3,7 @@
 """manual_test.py BUILD SOURCE: a tool's page and its --help name the same options.
 Every program in SOURCE/tools is a tool. In a page an option is an ".It Fl" of OPTIONS, and its
 default is a line ".Pq default: VALUE" below it. Where --help shows a letter alone, the long name is
-the one in the tool's rows."""
+the one in the tool's rows. A tool with commands has a part ".Ss TOOL COMMAND" for each."""
 import pathlib
 import re
 import shutil
@@ -30,24 +30,32 @@ def letter_options(text):
     return options
 
 
-def help_options(tool):
-    """name -> (letter, argument word, default), from --help."""
+def help_text(tool, *command):
     program = BUILD / "tools" / tool
     if not program.exists():
-        return {}
-    run = subprocess.run([program, "--help"], stdout=subprocess.PIPE, text=True, timeout=20,
-                         check=False)
-    options = letter_options(run.stdout)
-    for text in re.split(r"^ +(?=(?:-\w, )?--[a-z])", run.stdout, flags=re.M)[1:]:
+        return ""
+    return subprocess.run([program, *command, "--help"], stdout=subprocess.PIPE, text=True,
+                          timeout=20, check=False).stdout
+
+
+def commands_of(tool):
+    part = re.search(r"^Commands.*:\n((?:  \w.*\n)+)", help_text(tool), re.M)
+    return re.findall(r"^  (\w+) ", part[1], re.M) if part else []
+
+
+def help_options(said):
+    """name -> (letter, argument word, default), from --help."""
+    options = letter_options(said)
+    for text in re.split(r"^ +(?=(?:-\w, )?--[a-z])", said, flags=re.M)[1:]:
         letter, name, word = re.match(r"(?:-(\w), )?--([\w-]+)(?:=(\S+))?", text).groups()
         default = re.search(r'\(default: "?([^")]*)"?\)', text)
         options[name] = (letter, word, default and default[1])
     return options
 
 
-def page_options(text):
-    """The same from the OPTIONS section of a page."""
-    section = re.search(r"^\.Sh OPTIONS\n(.*?)(?=^\.Sh )", text, re.M | re.S)
+def page_options(text, part):
+    """The same from a section of a page."""
+    section = re.search(rf"^\.{part}\n(.*?)(?=^\.S[hs] )", text, re.M | re.S)
     options = {}
     for item in re.split(r"^\.It (?=Fl)", section[1] if section else "", flags=re.M)[1:]:
         head, _, body = item.partition("\n")
@@ -65,9 +73,11 @@ def page_options(text):
     return options
 
 
-def compare(tool, page):
+def compare(program, page, *command):
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    said, written = help_options(tool), page_options(text)
+    tool = " ".join([program, *command])
+    said = help_options(help_text(program, *command))
+    written = page_options(text, f"Ss {tool}" if command else "Sh OPTIONS")
     checks.append((f"{tool} --help names options", [] if said else ["none found"]))
     checks.append((f"every option of {tool} --help is in {page.name}",
                    [f"--{n} is missing" for n in said if n not in written]))
@@ -98,7 +108,10 @@ def lint(page):
 
 
 for source in sorted((SOURCE / "tools").glob("*.c")):
-    compare(source.stem, SOURCE / "man" / (source.stem + ".1"))
+    page = SOURCE / "man" / (source.stem + ".1")
+    compare(source.stem, page)
+    for command in commands_of(source.stem):
+        compare(source.stem, page, command)
 for page in sorted((SOURCE / "man").glob("*.[1-9]")):
     sections(page)
     lint(page)

@@ -71,7 +71,7 @@ static void open_page(struct page *page, bool initiator, char *const *words)
         fail_msg("%s", fail_reason());
     FILE *out = open_memstream(&page->text, &page->length);
     assert_non_null(out);
-    report_table_open(&page->table, out);
+    report_table_open(&page->table, out, NULL);
 }
 
 #define OPEN(page, initiator, ...) open_page(page, initiator, (char *const[WORDS + 1]){__VA_ARGS__})

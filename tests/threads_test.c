@@ -46,7 +46,7 @@ static void *half_run(void *arg)
     FILE *out = open_memstream(&half->text, &half->length);
     if (!out)
         return NULL;
-    report_table_open(&table, out);
+    report_table_open(&table, out, NULL);
     struct bench_wish wish = {.title = half->kind->title,
                               .plan = &half->plan,
                               .set = &half->set,

@@ -12,7 +12,14 @@
 
 /* ---- plan ---- */
 
+/* Where results go besides the table; tool knows what is made of it. */
+enum { PLAN_PERCENTILES = 160, PLAN_PATH = 1024, PLAN_CONDITIONS = 2048 };
+struct plan_output {
+    char percentiles[PLAN_PERCENTILES], json[PLAN_PATH], csv[PLAN_PATH], fail_if[PLAN_CONDITIONS];
+};
+
 struct plan {
+    struct plan_output output;
     char device[FABRIC_DEVICE_MAX];
     uint64_t service, port;
     int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
@@ -54,7 +61,13 @@ int plan_find_gpu(struct plan *plan, int rank, unsigned *count);
 
 /* ---- stats: all samples count, in constant memory ---- */
 
-enum { STATS_SUB = 1024, STATS_OCTAVES = 46, STATS_BUCKETS = (STATS_OCTAVES + 1) * STATS_SUB };
+/* 512 steps an octave: the middle of a bucket is within 0.1 % of whatever is in it. */
+enum {
+    STATS_BITS = 9,
+    STATS_SUB = 1 << STATS_BITS,
+    STATS_OCTAVES = 47,
+    STATS_BUCKETS = (STATS_OCTAVES + 1) * STATS_SUB
+};
 #define STATS_LINEAR ((size_t)2 * STATS_SUB) /* up to here a bucket is a picosecond */
 
 struct stats {
@@ -94,7 +107,7 @@ static inline size_t stats_bucket(uint64_t ps)
 {
     if (ps < STATS_LINEAR)
         return ps;
-    unsigned shift = 63U - 10U - (unsigned)__builtin_clzll(ps);
+    unsigned shift = 63U - STATS_BITS - (unsigned)__builtin_clzll(ps);
     size_t bucket = (size_t)shift * STATS_SUB + (ps >> shift);
     return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
 }
@@ -102,6 +115,25 @@ static inline size_t stats_bucket(uint64_t ps)
 /* Adds samples in order. A handful at a time costs a few nanoseconds each: one by one, the next
  * clock read would have to wait for the arithmetic. */
 void stats_add(struct stats *stats, const uint64_t *ps, size_t n);
+
+/* ---- a run over time ---- */
+
+/* What a stretch of a run came to. */
+struct stretch {
+    uint64_t end_ps; /* since the measurement began */
+    uint64_t count;
+    uint64_t min_ps, max_ps; /* UINT64_MAX and 0: not known */
+    double sum_ps;
+};
+
+enum { SERIES_MAX = 256 };
+struct series {
+    size_t count;
+    struct stretch stretches[SERIES_MAX];
+};
+
+/* Adds the next stretch, unless nothing happened in it. Without room, every two become one. */
+void series_add(struct series *series, const struct stretch *stretch);
 
 /* ---- what disturbed us ---- */
 
@@ -114,6 +146,9 @@ void interference_now(struct interference *now);
 /* Adds what happened between two looks. */
 void interference_add(struct interference *sum, const struct interference *from,
                       const struct interference *to);
+
+/* Warns of what touched the result, if anything did. */
+void interference_say(const struct interference *sum);
 
 /* ---- CPUs ---- */
 
@@ -145,6 +180,8 @@ struct op {
     unsigned verbs; /* all it needs, bits */
     unsigned hints; /* hints that mean something to this op */
     unsigned legs;  /* 2: what is timed is a round trip */
+    /* What tells two kinds of it apart, besides the size; may be NULL. */
+    void (*label)(const struct plan *plan, char *text, size_t room);
 
     /* Initiator, outside the timing: sets up run->xfer for a size. */
     int (*prepare)(struct run *run, size_t size);
@@ -224,16 +261,34 @@ struct test_method {
 
 extern const struct test_method test_ping_pong, test_stream, test_stream_both;
 
+/* What carries a test, and how it is measured. */
+struct test_facts {
+    const struct fabric_choice *choice;
+    const struct fabric_facts *fabric;
+    enum weft_layout layout;
+    const char *method, *proves;
+    unsigned legs;
+    const struct clock *clock;
+    const char *memory;
+};
+
 /* Who is told of results. */
 struct test_audience {
     /* Before anything is timed; may be NULL. */
-    void (*begin)(void *arg, const char *fabric, enum weft_layout layout);
+    void (*begin)(void *arg, const struct test_facts *facts);
     void (*report)(void *arg, const struct weft_result *result);
     void *arg;
 };
 
 /* What is wrong with it on every machine, in a sentence. */
 int test_check(const struct weft_params *params);
+
+/* What a result of the library points to. */
+struct weft_histogram {
+    struct stats *stats; /* in ticks */
+    double us_per_tick;
+    char fabric[128];
+};
 
 /* One test. A test that cannot be run fails at both ends with the same reason, and the peer can be
  * used again: *usable. What fails later ends the peer. Whatever it returns, *result is to be freed
@@ -251,16 +306,30 @@ struct bench_facts {
     const struct op *op;
     const struct fabric_facts *fabric;
     const char *why; /* this fabric, or "" */
+    const struct fabric_choice *choice;
+    const struct method *method;
+    const char *proves; /* what is known when an operation counts as done */
     bool initiator;
     const struct region *buffer;
-    char clock[128]; /* the client's clock and its cost */
-    char remote[64]; /* the other end's name on the fabric */
+    const struct clock *ticks; /* the client's, at the client */
+    char clock[128];           /* the client's clock and its cost */
+    char remote[64];           /* the other end's name on the fabric */
+    struct blob about[2];      /* the machines, as machine_describe does: ours, theirs */
 };
 
 struct result {
     size_t size;
     const struct stats *stats;
+    const struct series *series; /* empty unless the run has a duration */
     struct interference interference;
+    bool complete;
+};
+
+/* Where a run stands. */
+struct progress {
+    size_t size;
+    double share;         /* of this size that is done */
+    unsigned sizes, done; /* how many there are; how many are done */
 };
 
 struct report;
@@ -270,6 +339,8 @@ struct report_ops {
     int (*begin)(struct report *report, const struct bench_facts *facts);
     int (*sample)(struct report *report, uint64_t number, uint64_t ps);
     int (*row)(struct report *report, const struct result *result);
+    /* Now and then, outside the timing; must not wait. May be NULL. */
+    void (*progress)(struct report *report, const struct progress *progress);
     /* status: 0 when all is done, otherwise what cut the run short. */
     int (*end)(struct report *report, int status);
 };
@@ -318,6 +389,9 @@ struct run {
     struct xfer xfer;
     struct clock clock;
     struct stats *stats;
+    struct series series;
+    struct progress progress;
+    struct interference before; /* tests: when measuring began */
     size_t size;
     bool share_cpu; /* both ends on one CPU: yield while waiting */
     bool left;      /* the other end was told why we go */

@@ -54,3 +54,21 @@ void interference_add(struct interference *sum, const struct interference *from,
     sum->faults += to->faults - from->faults;
     sum->steal_ms += to->steal_ms - from->steal_ms;
 }
+
+void interference_say(const struct interference *sum)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } kinds[] = {{sum->switches, "x preempted"},
+                 {sum->migrations, "x moved to another CPU"},
+                 {sum->faults, "x page fault"},
+                 {sum->steal_ms, " ms taken by the hypervisor"}};
+    char text[256] = "";
+    for (size_t i = 0; i < LENGTH(kinds); i++)
+        if (kinds[i].count)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 "%s",
+                     *text ? ", " : "", kinds[i].count, kinds[i].what);
+    if (*text)
+        warn("disturbed while measuring: %s", text);
+}

@@ -8,14 +8,32 @@
 /* A look at the other end costs some hundred nanoseconds: this often is enough to notice. */
 static const uint64_t look_ps = 100000000000;
 
-enum { BATCH = 64 };
+/* A run of some duration is told in stretches: about so many, and none shorter than this. */
+enum { BATCH = 64, STRETCHES = 100 };
+static const uint64_t stretch_ps = 10000000000;
 
 struct pace {
     uint64_t gap, look, duration; /* in ticks */
-    uint64_t looked;
+    uint64_t looked, first;
+    uint64_t alive, asked;       /* how often to look at the other end; when it was */
+    uint64_t stretch, stretched; /* 0: the run is not told in stretches */
+    uint64_t count, done;        /* iterations */
+    struct stretch open;
     size_t waiting;
     uint64_t ticks[BATCH]; /* samples not yet in the statistics */
 };
+
+/* ---- what was measured ---- */
+
+static void lengthen(struct stretch *s, const uint64_t *ps, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        s->min_ps = ps[i] < s->min_ps ? ps[i] : s->min_ps;
+        s->max_ps = ps[i] > s->max_ps ? ps[i] : s->max_ps;
+        s->sum_ps += (double)ps[i];
+    }
+    s->count += n;
+}
 
 /* Clock cost out, round trips halved. */
 static void flush(struct run *run, struct pace *pace)
@@ -24,12 +42,42 @@ static void flush(struct run *run, struct pace *pace)
     for (size_t i = 0; i < pace->waiting; i++)
         ps[i] = run_sample(run, pace->ticks[i]);
     stats_add(run->stats, ps, pace->waiting);
+    if (pace->stretch)
+        lengthen(&pace->open, ps, pace->waiting);
     pace->waiting = 0;
+}
+
+static void end_stretch(struct run *run, struct pace *pace, uint64_t now)
+{
+    flush(run, pace);
+    pace->open.end_ps = clock_to_ps(&run->clock, now - pace->first);
+    series_add(&run->series, &pace->open);
+    pace->open = (struct stretch){.min_ps = UINT64_MAX};
+    pace->stretched = now;
+}
+
+/* ---- between two operations ---- */
+
+static void tell_progress(struct run *run, const struct pace *pace, uint64_t now)
+{
+    struct report *report = run->wish->report;
+    if (!report->ops->progress || !pace->count)
+        return;
+    run->progress.size = run->size;
+    run->progress.share = pace->duration ? (double)(now - pace->first) / (double)pace->duration
+                                         : (double)pace->done / (double)pace->count;
+    report->ops->progress(report, &run->progress);
 }
 
 static int look(struct run *run, struct pace *pace, uint64_t now)
 {
     pace->looked = now;
+    if (pace->stretch && now - pace->stretched >= pace->stretch)
+        end_stretch(run, pace, now);
+    if (now - pace->asked < pace->alive && !(run->peer->stop && *run->peer->stop))
+        return 0;
+    pace->asked = now;
+    tell_progress(run, pace, now);
     return peer_alive(run->peer);
 }
 
@@ -73,7 +121,8 @@ static int surrounded(struct run *run, uint64_t number, uint64_t *begin, uint64_
 static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t count, bool keep)
 {
     bool more = run->plan->verify || run->op->steps;
-    uint64_t begin = 0, end = 0, first = clock_read(&run->clock);
+    uint64_t begin = 0, end = 0;
+    pace->first = pace->stretched = pace->looked = clock_read(&run->clock);
     for (uint64_t i = 0; i < count; i++) {
         int status = more ? surrounded(run, number + i, &begin, &end) : timed(run, &begin, &end);
         if (status)
@@ -83,28 +132,48 @@ static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t
             if (pace->waiting == BATCH)
                 flush(run, pace);
         }
+        pace->done = i + 1;
         if (due(run, pace, end) && (status = look(run, pace, end)))
             return status;
         if (pace->gap && (status = wait_gap(run, pace, end)))
             return status;
         if (keep && pace->duration &&
-            (pace->gap ? clock_read(&run->clock) : end) - first >= pace->duration)
+            (pace->gap ? clock_read(&run->clock) : end) - pace->first >= pace->duration)
             break;
     }
     return 0;
 }
 
+/* From here on samples count. */
+static void begin(struct run *run, struct pace *pace)
+{
+    uint64_t duration_ps = run->plan->duration_s * 1000000000000, each_ps = duration_ps / STRETCHES;
+    pace->count = run->plan->duration_s ? UINT64_MAX : run->plan->iters;
+    if (!duration_ps)
+        return;
+    each_ps = each_ps < stretch_ps ? stretch_ps : each_ps;
+    pace->stretch = clock_from_ps(&run->clock, each_ps);
+    pace->look = pace->stretch < pace->look ? pace->stretch : pace->look;
+    pace->open = (struct stretch){.min_ps = UINT64_MAX};
+}
+
 static int latency_run(struct run *run)
 {
     const struct plan *plan = run->plan;
+    uint64_t now = clock_read(&run->clock), look = clock_from_ps(&run->clock, look_ps);
     struct pace pace = {.gap = clock_from_ps(&run->clock, plan->gap_us * 1000000),
-                        .look = clock_from_ps(&run->clock, look_ps),
+                        .look = look,
+                        .alive = look,
                         .duration = clock_from_ps(&run->clock, plan->duration_s * 1000000000000),
-                        .looked = clock_read(&run->clock)};
+                        .looked = now,
+                        .asked = now};
     int status = iterate(run, &pace, 0, plan->warmup, false);
-    if (!status)
-        status =
-            iterate(run, &pace, plan->warmup, plan->duration_s ? UINT64_MAX : plan->iters, true);
+    if (status)
+        return status;
+    begin(run, &pace);
+    status = iterate(run, &pace, plan->warmup, pace.count, true);
+    if (pace.stretch)
+        end_stretch(run, &pace, clock_read(&run->clock));
     flush(run, &pace);
     return status;
 }

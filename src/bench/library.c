@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public library, weft.h: parameters, results, ready-made bootstraps, and the one call. */
-#include "bench/test.h"
+#include "bench/bench.h"
 
 #include <errno.h>
 #include <stdlib.h>

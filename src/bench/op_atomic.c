@@ -198,12 +198,22 @@ static size_t atomic_buffer(const struct plan *plan)
     return BUFFER;
 }
 
+static void label(const struct plan *plan, char *text, size_t room)
+{
+    bool compares = plan->amo_op - 1 == AMO_CSWAP;
+    snprintf(text, room, "%s%s%s%s %s", plan->fetching ? "fetching " : "",
+             amo_op_names[plan->amo_op - 1], compares ? " " : "",
+             compares ? amo_compare_names[plan->amo_compare - 1] : "",
+             amo_type_names[plan->amo_type - 1]);
+}
+
 const struct op op_atomic = {.name = "atomic",
                              .help = {"Atomic", "AMOs"},
                              .many = "Ops",
                              .number = "OpNum",
                              .size = "AMO Size[B]",
                              .size_width = 11,
+                             .label = label,
                              .verb = VERB_ATOMIC,
                              .verbs = VERB(ATOMIC) | VERB(WRITE),
                              .hints = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING),

@@ -129,9 +129,19 @@ static void describe_clock(const struct run *run, double median_ps, char *text, 
         snprintf(text + n, room - (size_t)n, " (%.0f %% of the median)", 100 * cost_ps / median_ps);
 }
 
+/* This end, for whoever reads a result later. */
+static int describe(const struct run *run, struct blob *text)
+{
+    int status = machine_describe(text);
+    return status ? status
+                  : blob_add(text, "weft=%s\nbuffer=%s\nfabric=%s\nname=%s\n", weft_version(),
+                             run->buffer.kind ? run->buffer.kind->name : "", run->facts.form,
+                             run->facts.self);
+}
+
 static int exchange_facts(struct run *run, struct bench_facts *facts)
 {
-    struct blob mine, theirs;
+    struct blob mine, *theirs = &facts->about[1];
     double median_ps = 0;
     int status = probe(run, facts->initiator, &median_ps);
     if (!status && facts->initiator)
@@ -140,11 +150,15 @@ static int exchange_facts(struct run *run, struct bench_facts *facts)
         status = blob_print(&mine, "self=%s\nclock=%s\n", run->facts.self,
                             facts->initiator ? facts->clock : "-");
     if (!status)
-        status = peer_swap(run->peer, &mine, &theirs);
+        status = describe(run, &facts->about[0]);
     if (!status)
-        status = blob_value(&theirs, "self", facts->remote, sizeof facts->remote);
+        status = blob_add(&mine, "%s", facts->about[0].bytes);
+    if (!status)
+        status = peer_swap(run->peer, &mine, theirs);
+    if (!status)
+        status = blob_value(theirs, "self", facts->remote, sizeof facts->remote);
     if (!status && !facts->initiator)
-        status = blob_value(&theirs, "clock", facts->clock, sizeof facts->clock);
+        status = blob_value(theirs, "clock", facts->clock, sizeof facts->clock);
     return status == -ENOENT ? fail(-EPROTO, "the %s did not describe itself", run->peer->other)
                              : status;
 }
@@ -169,9 +183,10 @@ static int tell_row(struct run *run, struct result *result)
 
 static int measure(struct run *run, struct interference *sum)
 {
-    struct result result = {.size = run->size, .stats = run->stats};
+    struct result result = {.size = run->size, .stats = run->stats, .series = &run->series};
     struct interference before, after;
     stats_clear(run->stats);
+    run->series.count = 0;
     int status = run->op->prepare(run, run->size);
     interference_now(&before);
     if (!status)
@@ -179,6 +194,7 @@ static int measure(struct run *run, struct interference *sum)
     interference_now(&after);
     interference_add(&result.interference, &before, &after);
     interference_add(sum, &before, &after);
+    result.complete = !status;
     /* What was measured is told, whatever ended it. */
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_reason());
@@ -198,30 +214,16 @@ static int one_size(struct run *run, bool initiator, struct interference *sum)
     return initiator ? measure(run, sum) : run->op->serve(run, run->size);
 }
 
-static void say_interference(const struct interference *sum)
-{
-    const struct {
-        uint64_t count;
-        const char *what;
-    } kinds[] = {{sum->switches, "x preempted"},
-                 {sum->migrations, "x moved to another CPU"},
-                 {sum->faults, "x page fault"},
-                 {sum->steal_ms, " ms taken by the hypervisor"}};
-    char text[256] = "";
-    for (size_t i = 0; i < LENGTH(kinds); i++)
-        if (kinds[i].count)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%" PRIu64 "%s",
-                     *text ? ", " : "", kinds[i].count, kinds[i].what);
-    if (*text)
-        warn("disturbed while measuring: %s", text);
-}
-
 static int all_sizes(struct run *run, bool initiator, struct interference *sum)
 {
     int status = 0;
+    run->progress = (struct progress){0};
+    for (uint64_t size = run->plan->size.min; size <= run->plan->size.max; size *= 2)
+        run->progress.sizes++;
     for (uint64_t size = run->plan->size.min; size <= run->plan->size.max && !status; size *= 2) {
         run->size = (size_t)size;
         status = one_size(run, initiator, sum);
+        run->progress.done++;
     }
     if (!status)
         status = peer_meet(run->peer, "end", NULL, NULL);
@@ -249,7 +251,7 @@ static int connected(struct run *run, struct bench_facts *facts)
     int told = wish->report->ops->end(wish->report, status);
     if (status)
         return fail(status, "%s", why);
-    say_interference(&sum);
+    interference_say(&sum);
     return told;
 }
 
@@ -271,6 +273,14 @@ static int place(struct run *run)
     return setup_place(run, name, buffer_length(run));
 }
 
+/* What is known when an operation counts as done. */
+static const char *proves(const struct run *run)
+{
+    if (run->op->legs == 2)
+        return "the other end has taken the message, and its answer is in the posted buffer";
+    return run->facts.proves[run->op->verb] ? run->facts.proves[run->op->verb] : "";
+}
+
 static int opened(struct run *run)
 {
     const struct bench_wish *wish = run->wish;
@@ -280,6 +290,9 @@ static int opened(struct run *run)
                                 .op = run->op,
                                 .fabric = &run->facts,
                                 .why = wish->why,
+                                .choice = wish->fabric,
+                                .method = wish->method,
+                                .ticks = &run->clock,
                                 .initiator = run->peer->rank == PEER_CLIENT,
                                 .buffer = &run->buffer};
     struct blob key;
@@ -297,6 +310,7 @@ static int opened(struct run *run)
     if (status)
         return status;
     status = setup_connect(run, &key);
+    facts.proves = proves(run);
     if (!status && run->op->start)
         status = run->op->start(run);
     if (!status)

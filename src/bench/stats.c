@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Samples: a log-linear histogram of 1024 steps an octave (so a value is known within 0.1 %), and
+/* Samples: a log-linear histogram of 512 steps an octave (so a value is known within 0.1 %), and
  * running moments. Memory does not depend on how many samples there are, unless they are kept. */
 #include "bench/bench.h"
 
@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 
 enum { BEYOND = 10 };
+
+_Static_assert(sizeof(struct stats) <= 256 << 10, "a size's histogram stays within 256 KiB");
 
 /* Present and, where allowed, locked: no page fault between samples. */
 static int keep_room(struct stats *s, uint64_t kept)

@@ -97,6 +97,17 @@ static double per(double amount, double of)
     return of > 0 ? amount / of : 0;
 }
 
+static void fill_disturbance(const struct run *run, struct weft_result *result)
+{
+    struct interference now, sum = {0};
+    interference_now(&now);
+    interference_add(&sum, &run->before, &now);
+    result->disturbed = (struct weft_disturbance){.preempted = sum.switches,
+                                                  .migrated = sum.migrations,
+                                                  .page_faults = sum.faults,
+                                                  .steal_ms = sum.steal_ms};
+}
+
 static void fill(const struct run *run, struct weft_result *result)
 {
     const struct tally *t = &run->tally;
@@ -117,6 +128,9 @@ static void fill(const struct run *run, struct weft_result *result)
     result->bandwidth = (struct weft_figure){.typical = result->rate.typical * size,
                                              .moment = result->rate.moment * size,
                                              .overall = result->rate.overall * size};
+    result->min_us = run->stats->count ? to_us(run, (double)run->stats->min_ps) : 0;
+    result->max_us = to_us(run, (double)run->stats->max_ps);
+    result->deviation_us = to_us(run, stats_deviation_ps(run->stats));
     fill_percentiles(run, result);
 }
 
@@ -127,6 +141,8 @@ int tally_report(struct run *run, uint64_t done, bool final)
     struct weft_result *result = run->result;
     tally_stop(run);
     t->done = done;
+    if (final)
+        fill_disturbance(run, result);
     /* Of an interval without a new iteration there is nothing to say. */
     if (audience && audience->report && (final || done > t->reported_done)) {
         struct vigil vigil;

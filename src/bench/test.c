@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One test of the library, between two ends that were asked for the same. What cannot be done is
  * found out before anything is timed, and both ends hear of it and end with the same sentence. */
-#include "bench/test.h"
 #include "bench/setup.h"
 
 #include <errno.h>
@@ -409,6 +408,7 @@ static int measure(struct run *run)
     int status = 0;
     if (measures(run)) {
         tally_open(run);
+        interference_now(&run->before);
         status = run->test_method->initiate(run);
         if (!status)
             status = tell_done(run);
@@ -436,6 +436,29 @@ static int same_layout(struct run *run, const struct blob *theirs)
     return fail(-ENOTSUP, "the two ends do not have the same data layouts first: choose one");
 }
 
+/* What is known when an iteration counts. */
+static const char *proves(const struct run *run)
+{
+    if (run->test_method == &test_ping_pong)
+        return "the other end has seen the message, and its answer has come in";
+    if (run->test->hears)
+        return "the target has acknowledged the message";
+    return run->facts.proves[run->verb] ? run->facts.proves[run->verb] : "";
+}
+
+static void tell_begin(struct run *run, const struct fabric_choice *choice)
+{
+    struct test_facts facts = {.choice = choice,
+                               .fabric = &run->facts,
+                               .layout = run->params->layout,
+                               .method = run->test_method->name,
+                               .proves = proves(run),
+                               .legs = run->test_method->legs,
+                               .clock = &run->clock,
+                               .memory = run->buffer.kind ? run->buffer.kind->name : ""};
+    run->audience->begin(run->audience->arg, &facts);
+}
+
 static int ready(struct run *run, const struct fabric_choice *choice, const char *nonce)
 {
     struct blob mine, theirs, key;
@@ -453,7 +476,7 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
     if (!status)
         status = peer_meet(run->peer, "ready", NULL, NULL);
     if (!status && run->audience && run->audience->begin)
-        run->audience->begin(run->audience->arg, run->form, run->params->layout);
+        tell_begin(run, choice);
     return status ? status : measure(run);
 }
 

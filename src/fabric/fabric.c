@@ -27,6 +27,14 @@ static const struct fabric_host host = {.abi = FABRIC_ABI,
                                         .blob_number = blob_number,
                                         .memory_enough = memory_enough};
 
+bool fabric_built_in(const char *name)
+{
+    for (size_t i = 0; i < LENGTH(built_in); i++)
+        if (strcmp(built_in[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
 static const struct fabric_ops *load(const char *name)
 {
     /* A function's address from dlsym, as POSIX means it. */
@@ -79,6 +87,14 @@ static const struct {
 } loadable[] = {{"uct", "UCX (Debian's package libucx0)"},
                 {"ofi", "libfabric (Debian's package libfabric1)"}};
 
+const char *fabric_name(size_t number)
+{
+    if (number < LENGTH(built_in))
+        return built_in[number]->name;
+    number -= LENGTH(built_in);
+    return number < LENGTH(loadable) ? loadable[number].name : NULL;
+}
+
 /* A fabric that is known, but not here. */
 static int no_module(const char *text)
 {
@@ -110,10 +126,7 @@ static bool names_fabric(const char *text, char *name, size_t room)
         return false;
     memcpy(name, text, length);
     name[length] = '\0';
-    for (size_t i = 0; i < LENGTH(built_in); i++)
-        if (strcmp(built_in[i]->name, name) == 0)
-            return true;
-    return module_exists(name);
+    return fabric_built_in(name) || module_exists(name);
 }
 
 bool fabric_named(const char *text)

@@ -238,6 +238,10 @@ struct fabric_choice {
  * the fabrics in order. -ENODEV and a sentence that lists what there is. */
 int fabric_choose(const char *text, struct fabric_choice *choice);
 
+/* The fabrics that may be there, those that are built in first; NULL behind the last. */
+const char *fabric_name(size_t number);
+bool fabric_built_in(const char *name);
+
 /* Does it begin with the name of a fabric that is built in or can be loaded? */
 bool fabric_named(const char *text);
 

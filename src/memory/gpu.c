@@ -95,16 +95,36 @@ static void look(const struct memory_ops *kind, struct state *state)
     }
 }
 
-/* Makers' libraries take signals over: every handler is put back. */
+/* Makers' libraries take signals over, and start threads: every handler is put back, and no signal
+ * goes to a thread of theirs. */
+struct guard {
+    struct signals kept;
+    sigset_t mask;
+};
+
+static void guard_begin(struct guard *guard)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &guard->mask);
+    signals_keep(&guard->kept);
+}
+
+static void guard_end(const struct guard *guard)
+{
+    signals_restore(&guard->kept);
+    pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
+}
+
 static const struct state *state_of(const struct memory_ops *kind)
 {
     struct state *state = &states[kind->maker];
     pthread_mutex_lock(&lock);
     if (!state->tried) {
-        struct signals kept;
-        signals_keep(&kept);
+        struct guard guard;
+        guard_begin(&guard);
         look(kind, state);
-        signals_restore(&kept);
+        guard_end(&guard);
         state->tried = true;
     }
     pthread_mutex_unlock(&lock);
@@ -193,7 +213,7 @@ static unsigned by_identity(const struct memory_ops *kind, unsigned device, cons
 
 int gpu_open(const struct memory_ops *kind, unsigned device, const char *identity, struct gpu **gpu)
 {
-    struct signals kept;
+    struct guard guard;
     if (state_of(kind)->count && identity)
         device = by_identity(kind, device, identity);
     int status = check(kind, device);
@@ -204,9 +224,9 @@ int gpu_open(const struct memory_ops *kind, unsigned device, const char *identit
         return fail(-ENOMEM, "no memory for GPU %u", device);
     **gpu =
         (struct gpu){.kind = kind, .device = device, .serial = ++serials, .copy = kind->gpu->copy};
-    signals_keep(&kept);
+    guard_begin(&guard);
     int code = kind->gpu->open(*gpu);
-    signals_restore(&kept);
+    guard_end(&guard);
     if (!code)
         return 0;
     free(*gpu);

@@ -18,16 +18,9 @@
 
 static uint64_t huge_number(const struct memory_ops *kind, const char *what)
 {
-    char path[128];
     uint64_t number = 0;
-    snprintf(path, sizeof path, "/sys/kernel/mm/hugepages/hugepages-%zukB/%s", kind->page >> 10,
-             what);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%" SCNu64, &number) != 1)
-        number = 0;
-    fclose(file);
+    system_number("", &number, "/sys/kernel/mm/hugepages/hugepages-%zukB/%s", kind->page >> 10,
+                  what);
     return number;
 }
 

@@ -3,7 +3,6 @@
 #include "memory/memory.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,72 +39,31 @@ int memory_choose(const char *text, const struct memory_ops **kind, unsigned *de
 
 static uint64_t machine_available(void)
 {
-    char line[128];
-    uint64_t kib = UINT64_MAX >> 10;
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file)
+    char text[64];
+    uint64_t kib;
+    if (!system_value("", "MemAvailable", text, sizeof text, "/proc/meminfo"))
         return UINT64_MAX;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-            break;
-    fclose(file);
-    return kib << 10;
+    text[strcspn(text, " ")] = '\0';
+    return unit_number(text, &kib) || kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10;
 }
-
-static int read_number(const char *folder, const char *name, uint64_t *number)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return -errno;
-    int status = fscanf(file, "%" SCNu64, number) == 1 ? 0 : -ENOENT;
-    fclose(file);
-    return status;
-}
-
-/* The two ways the kernel has of keeping control groups. */
-static const struct {
-    const char *mark, *root, *limit, *used;
-} group_kinds[] = {
-    {"0::/", "/sys/fs/cgroup", "memory.max", "memory.current"},
-    {":memory:/", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
-};
 
 /* The tightest limit of a group and those above it. */
-static uint64_t group_left(char *folder, size_t kind)
+static void group_left(void *arg, const char *folder, bool unified)
 {
-    uint64_t least = UINT64_MAX, limit = 0, used = 0;
-    while (strlen(folder) >= strlen(group_kinds[kind].root)) {
-        if (!read_number(folder, group_kinds[kind].limit, &limit) &&
-            !read_number(folder, group_kinds[kind].used, &used)) {
-            uint64_t left = used < limit ? limit - used : 0;
-            least = left < least ? left : least;
-        }
-        *strrchr(folder, '/') = '\0';
-    }
-    return least;
+    uint64_t *least = arg, limit, used;
+    if (!system_number("", &limit, "%s/%s", folder,
+                       unified ? "memory.max" : "memory.limit_in_bytes") ||
+        !system_number("", &used, "%s/%s", folder,
+                       unified ? "memory.current" : "memory.usage_in_bytes"))
+        return;
+    uint64_t left = used < limit ? limit - used : 0;
+    *least = left < *least ? left : *least;
 }
 
 static uint64_t group_available(void)
 {
-    char line[256], folder[512];
     uint64_t least = UINT64_MAX;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file)
-        return least;
-    while (fgets(line, sizeof line, file))
-        for (size_t i = 0; i < LENGTH(group_kinds); i++) {
-            const char *mark = strstr(line, group_kinds[i].mark);
-            if (!mark || (i == 0 && mark != line))
-                continue;
-            const char *path = mark + strlen(group_kinds[i].mark);
-            snprintf(folder, sizeof folder, "%s/%.*s", group_kinds[i].root,
-                     (int)strcspn(path, "\n"), path);
-            uint64_t left = group_left(folder, i);
-            least = left < least ? left : least;
-        }
-    fclose(file);
+    system_groups("", "memory", group_left, &least);
     return least;
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,17 +26,65 @@ static int flushed(const struct report_boxed *b)
 static const char rule[] =
     "+--------------+---------+---------+---------+----------+----------+-----------+-----------+";
 
+enum { PERCENTILE = 9 };
+
+static size_t percentiles_of(const struct report_boxed *b)
+{
+    size_t n = 0;
+    while (b->percentiles && b->percentiles[n])
+        n++;
+    return n;
+}
+
+/* The part of a rule that stands over the percentiles; without corners: one cell. */
+static void rule_percentiles(const struct report_boxed *b, bool corners)
+{
+    size_t n = percentiles_of(b);
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < PERCENTILE; k++)
+            fputc('-', b->out);
+        fputc(corners || i + 1 == n ? '+' : '-', b->out);
+    }
+}
+
+static void group_percentiles(const struct report_boxed *b)
+{
+    size_t n = percentiles_of(b), width = n * (PERCENTILE + 1) - 1;
+    const char *words = n > 1 ? "percentiles (usec)" : "(usec)";
+    if (!n)
+        return;
+    int before = (int)(width - strlen(words)) / 2, behind = (int)(width - strlen(words)) - before;
+    fprintf(b->out, "%*s%s%*s|", before, "", words, behind, "");
+}
+
+static void title_percentiles(const struct report_boxed *b)
+{
+    for (size_t i = 0; i < percentiles_of(b); i++) {
+        char title[32];
+        snprintf(title, sizeof title, "p%.10g", b->percentiles[i]);
+        fprintf(b->out, "%*s |", PERCENTILE - 1, title);
+    }
+}
+
 static void draw(struct report_boxed *b, const char *group)
 {
+    fputs("+--------------+-----------------------------+---------------------+------------------"
+          "-----+",
+          b->out);
+    rule_percentiles(b, false);
     fprintf(b->out,
-            "+--------------+-----------------------------+---------------------+------------------"
-            "-----+\n"
-            "|              |%*s (usec)%*s|   bandwidth (MB/s)  |  message rate (msg/s) |\n"
-            "%s\n"
-            "| # iterations | typical | average | overall |  average |  overall |   average |   "
-            "overall |\n"
-            "%s\n",
-            14, group, 8, "", rule, rule);
+            "\n|              |%*s (usec)%*s|   bandwidth (MB/s)  |  message rate (msg/s) |", 14,
+            group, 8, "");
+    group_percentiles(b);
+    fprintf(b->out, "\n%s", rule);
+    rule_percentiles(b, true);
+    fputs("\n| # iterations | typical | average | overall |  average |  overall |   average |   "
+          "overall |",
+          b->out);
+    title_percentiles(b);
+    fprintf(b->out, "\n%s", rule);
+    rule_percentiles(b, true);
+    fputc('\n', b->out);
 }
 
 /* A border with the labels in it. */
@@ -46,7 +95,9 @@ static void draw_labels(const struct report_boxed *b)
     memcpy(line, rule, sizeof line);
     for (const char *from = b->labels; *from && at + 1 < sizeof line - 1; from++)
         line[at++] = *from == '\n' ? '/' : *from;
-    fprintf(b->out, "%s\n", line);
+    fputs(line, b->out);
+    rule_percentiles(b, true);
+    fputc('\n', b->out);
 }
 
 /* Digits in groups of three, without asking any locale. */
@@ -83,6 +134,11 @@ static void boxed_row(struct report_boxed *b, const struct weft_result *r)
     number(b, " ", 10, 2, r->bandwidth.overall / mib);
     number(b, " ", 11, 0, r->rate.moment);
     number(b, " ", 11, 0, r->rate.overall);
+    for (size_t i = 0; i < percentiles_of(b); i++)
+        if (isnan(r->percentiles[i].us))
+            fprintf(b->out, " %*s", PERCENTILE, "-");
+        else
+            fprintf(b->out, " %*.3f", PERCENTILE, r->percentiles[i].us);
     fputc('\n', b->out);
 }
 
@@ -119,9 +175,15 @@ static void fields(const struct report_boxed *b, const char *list)
 static void csv_row(const struct report_boxed *b, const struct weft_result *r)
 {
     fields(b, b->labels);
-    fprintf(b->out, "%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f\n", r->iterations,
+    fprintf(b->out, "%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->iterations,
             r->latency_us.typical, r->latency_us.moment, r->latency_us.overall,
             r->bandwidth.moment / mib, r->bandwidth.overall / mib, r->rate.moment, r->rate.overall);
+    for (size_t i = 0; i < percentiles_of(b); i++)
+        if (isnan(r->percentiles[i].us))
+            fputs(",-", b->out);
+        else
+            fprintf(b->out, ",%.3f", r->percentiles[i].us);
+    fputc('\n', b->out);
 }
 
 /* ---- */
@@ -133,7 +195,10 @@ int report_boxed_begin(struct report_boxed *b, const char *group, const char *la
         if (!b->group) {
             fields(b, b->columns);
             fprintf(b->out, "iterations,typical_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,"
-                            "overall_mr\n");
+                            "overall_mr");
+            for (size_t i = 0; i < percentiles_of(b); i++)
+                fprintf(b->out, ",p%.10g", b->percentiles[i]);
+            fputc('\n', b->out);
         }
     } else {
         if (!b->group || strcmp(b->group, group) != 0)

@@ -41,6 +41,13 @@ static void header_line(struct report_table *t, const struct opt *row)
     fprintf(t->out, "%-*s: %s\n", LABEL, label, value);
 }
 
+/* Returns how wide its column is. */
+static int percentile_title(double percent, char *title, size_t room)
+{
+    int n = snprintf(title, room, "p%.10g[us]", percent);
+    return n > COLUMN ? n : COLUMN;
+}
+
 /* Rows say their place in the header; places are few, so look for one after the other. */
 static void header(struct report_table *t)
 {
@@ -59,6 +66,10 @@ static int table_begin(struct report *report, const struct bench_facts *facts)
     struct report_table *t = (struct report_table *)report;
     t->facts = facts;
     t->width = facts->op->size_width + COLUMNS * (COLUMN + 2);
+    for (const double *p = t->percentiles; *p; p++) {
+        char title[32];
+        t->width += 2 + percentile_title(*p, title, sizeof title);
+    }
     separator(t);
     fprintf(t->out, "    %s\n", facts->title);
     header(t);
@@ -87,8 +98,14 @@ static void titles(struct report_table *t)
     const struct op *op = t->facts->op;
     if (t->open)
         separator(t);
-    fprintf(t->out, "%*s  %*s  %*s  %*s  %*s  %*s\n", op->size_width, op->size, COLUMN, op->many,
+    fprintf(t->out, "%*s  %*s  %*s  %*s  %*s  %*s", op->size_width, op->size, COLUMN, op->many,
             COLUMN, "Min[us]", COLUMN, "Max[us]", COLUMN, "Mean[us]", COLUMN, "StdDev[us]");
+    for (const double *p = t->percentiles; *p; p++) {
+        char title[32];
+        int width = percentile_title(*p, title, sizeof title);
+        fprintf(t->out, "  %*s", width, title);
+    }
+    fputc('\n', t->out);
     t->titled = true;
 }
 
@@ -104,6 +121,13 @@ static int table_row(struct report *report, const struct result *result)
         char text[32];
         unit_us(ps[i] / 1e6, text, sizeof text);
         fprintf(t->out, "  %*s", COLUMN, text);
+    }
+    for (const double *p = t->percentiles; *p; p++) {
+        char title[32], text[32] = "-";
+        double at_ps;
+        if (!stats_percentile(s, *p / 100, &at_ps))
+            unit_us(at_ps / 1e6, text, sizeof text);
+        fprintf(t->out, "  %*s", percentile_title(*p, title, sizeof title), text);
     }
     fputc('\n', t->out);
     t->open = true;
@@ -132,7 +156,9 @@ static const struct report_ops table_ops = {.name = "table",
                                             .row = table_row,
                                             .end = table_end};
 
-void report_table_open(struct report_table *table, FILE *out)
+void report_table_open(struct report_table *table, FILE *out, const double *percentiles)
 {
-    *table = (struct report_table){.report = {&table_ops}, .out = out};
+    static const double none[] = {0};
+    *table = (struct report_table){
+        .report = {&table_ops}, .out = out, .percentiles = percentiles ? percentiles : none};
 }

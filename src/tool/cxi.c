@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The option rows of the CXI family, in the order of the help text, and how the header shows
  * what is not simply an option's value. */
+#include "tool/output.h"
 #include "tool/tool.h"
 
 #include <inttypes.h>
@@ -394,6 +395,8 @@ const struct opt cxi_rows[] = {
      .flags = OPT_SHARED | OPT_OURS,
      .help = "Check the data after every iteration, outside the\n"
              "timed part"},
+
+    OUTPUT_ROWS(struct plan, output, ALL),
 
     LINE(AT_FABRIC, "Fabric", show_fabric),
     SIZE_LINE(AT_CLIENT_GPU, "Client GPU Type", show_client_maker),

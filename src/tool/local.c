@@ -144,5 +144,7 @@ int local_failure(const struct local *local, int status)
         return shell_exit_code(status);
     }
     fputs(text, stderr);
+    text[strcspn(text, "\n")] = '\0';
+    fail(status, "%s", text);
     return status == -ECHILD && local->code ? local->code : shell_exit_code(status);
 }

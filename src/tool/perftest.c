@@ -2,9 +2,10 @@
 /* ucx_perftest: one test, or the product of batch files, between a client and a server, or between
  * two MPI ranks. One connection carries all the tests of a client: it sends the options of each,
  * and both ends run it. */
-#include "tool/perftest.h"
 #include "tool/batch.h"
 #include "tool/local.h"
+#include "tool/perftest_show.h"
+#include "tool/progress.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
 
@@ -16,7 +17,7 @@
 
 enum { BATCHES = 8, LABEL_MOST = 128, LABELS = BATCHES * (LABEL_MOST + 1) };
 
-static const char goodbye[] = "bye=1\n", accepted[] = "yes=1\n";
+static const char goodbye[] = "bye=1\n";
 
 struct session {
     struct perftest options;
@@ -26,12 +27,8 @@ struct session {
     struct batch batches[BATCHES];
     int batch_count;
     const struct batch_line *at[BATCHES]; /* the line of each file that the test comes from */
-    struct report_boxed boxed;
-    const char *group, *labels; /* of the test that runs */
-    int print_status;
-    char print_why[256];
-    char said[128];                 /* the fabric last said to have been chosen */
-    const struct perftest *running; /* the options of the test that runs */
+    struct perf_show show;
+    struct output_author author;
     unsigned failures, runs;
     int status; /* of the last failure */
     struct local local;
@@ -39,76 +36,18 @@ struct session {
 
 /* ---- one test, at the client ---- */
 
-/* If nobody can read what comes of it, there is no need to go on. */
-static void printed(struct session *s, int status)
-{
-    s->print_status = status;
-    if (!status)
-        return;
-    snprintf(s->print_why, sizeof s->print_why, "%s", fail_reason());
-    if (!shell_stop)
-        shell_stop = SIGPIPE;
-}
-
-/* A layout that nobody asked for, and is not the usual one. */
-static void say_layout(const struct session *s, enum weft_layout layout)
-{
-    bool get = perf_tests[s->running->test - 1].op == WEFT_GET;
-    char sentence[128];
-    if (s->running->layout || layout == (get ? WEFT_BCOPY : WEFT_SHORT))
-        return;
-    snprintf(sentence, sizeof sentence,
-             "data layout %s, the first there is for this; -D chooses another",
-             fabric_layout_names[layout - WEFT_SHORT]);
-    shell_say(sentence);
-}
-
-static void on_begin(void *arg, const char *fabric, enum weft_layout layout)
-{
-    struct session *s = arg;
-    char sentence[256];
-    if (!*s->running->device && !*s->running->transport && strcmp(s->said, fabric) != 0) {
-        snprintf(sentence, sizeof sentence, "carried by %s; -x and -d choose another", fabric);
-        shell_say(sentence);
-        snprintf(s->said, sizeof s->said, "%s", fabric);
-    }
-    say_layout(s, layout);
-    printed(s, report_boxed_begin(&s->boxed, s->group, s->labels));
-}
-
-static void on_report(void *arg, const struct weft_result *result)
-{
-    struct session *s = arg;
-    if (!s->print_status)
-        printed(s, report_boxed_row(&s->boxed, result));
-}
-
-static void say_reverse(const struct weft_result *r, uint64_t size)
-{
-    char sentence[256];
-    double there_s = r->elapsed_s > 0 ? r->elapsed_s : 1;
-    double back_s = r->reverse_elapsed_s > 0 ? r->reverse_elapsed_s : 1;
-    double there = (double)r->iterations / there_s, back = (double)r->reverse_iterations / back_s;
-    snprintf(sentence, sizeof sentence,
-             "the other way at the same time: %" PRIu64
-             " messages, %.2f MB/s; both ways %.2f MB/s, "
-             "%.0f msg/s",
-             r->reverse_iterations, back * (double)size / 1048576,
-             (there + back) * (double)size / 1048576, there + back);
-    shell_say(sentence);
-}
-
 /* The server hears the options, and says whether it can read them. */
 static int propose(struct session *s, const struct opt_set *set)
 {
-    struct blob ask, answer;
+    struct blob ask, *answer = &s->show.output.document.server;
     const struct perftest *o = set->base;
+    uint64_t yes = 0;
     int status = blob_print(&ask, ".device=%s\n", o->device);
     if (!status)
         status = opt_encode(set, &ask);
     if (!status)
-        status = peer_swap(s->peer, &ask, &answer);
-    if (!status && strcmp(answer.bytes, accepted) != 0)
+        status = peer_swap(s->peer, &ask, answer);
+    if (!status && (blob_number(answer, "yes", &yes) || yes != 1))
         status = fail(-EPROTO, "the server's answer cannot be read");
     return status;
 }
@@ -116,7 +55,7 @@ static int propose(struct session *s, const struct opt_set *set)
 static int run_test(struct session *s, const struct opt_set *set, const char *labels)
 {
     const struct perftest *o = set->base;
-    struct test_audience audience = {.begin = on_begin, .report = on_report, .arg = s};
+    struct test_audience audience;
     struct weft_params params;
     struct weft_result result;
     char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
@@ -133,17 +72,12 @@ static int run_test(struct session *s, const struct opt_set *set, const char *la
         return status;
     params.cpu = (int)o->cpu[0];
     params.stop = &shell_stop;
-    s->group =
-        strstr(perf_tests[o->test - 1].name, "_bw") || strstr(perf_tests[o->test - 1].name, "_mr")
-            ? "overhead"
-            : "latency";
-    s->labels = labels;
-    s->running = o;
+    memcpy(params.percentiles, s->show.output.percentiles, sizeof params.percentiles);
+    perf_show_begin(&s->show, set, labels, &audience);
     status = test_run(&params, s->peer, &audience, &result, &s->usable);
-    if (!status && params.mode == WEFT_STREAM_BOTH)
-        say_reverse(&result, params.size);
+    status = perf_show_end(&s->show, &result, status);
     weft_result_free(&result);
-    return s->print_status ? fail(s->print_status, "%s", s->print_why) : status;
+    return status;
 }
 
 /* ---- batches ---- */
@@ -294,19 +228,36 @@ static void name_columns(const struct session *s, char *columns, size_t room)
     }
 }
 
+static unsigned count_tests(const struct session *s)
+{
+    unsigned tests = 1;
+    for (int i = 0; i < s->batch_count; i++) {
+        unsigned lines = 0;
+        for (size_t k = 0; k < s->batches[i].count; k++)
+            lines += !s->batches[i].lines[k].error;
+        tests *= lines;
+    }
+    return tests;
+}
+
 /* All tests of this client over one connection. */
 static int run_all(struct session *s)
 {
     char columns[LABELS];
     struct blob bye;
     name_columns(s, columns, sizeof columns);
-    s->boxed = (struct report_boxed){.out = stdout,
-                                     .csv = s->options.csv,
-                                     .final_only = s->options.final_only,
-                                     .grouped = s->options.grouped,
-                                     .columns = columns};
+    s->show.boxed = (struct report_boxed){.out = stdout,
+                                          .csv = s->options.csv,
+                                          .final_only = s->options.final_only,
+                                          .grouped = s->options.grouped,
+                                          .percentiles = s->show.output.percentiles,
+                                          .columns = columns};
+    s->show.batch = s->batch_count > 0;
+    s->show.progress.sizes = count_tests(s);
+    progress_begin();
     s->usable = true;
     product(s, 0, &s->set, "");
+    interference_say(&s->show.disturbed);
     if (s->usable && !blob_print(&bye, "%s", goodbye))
         peer_tell(s->peer, &bye);
     if (!s->failures || !s->batch_count || shell_stop)
@@ -404,7 +355,9 @@ static int serve_test(struct session *s, const struct blob *ask)
     s->peer->timeout_ms = params.timeout_ms;
     params.cpu = (int)s->options.cpu[0];
     params.stop = &shell_stop;
-    status = blob_print(&answer, "%s", accepted);
+    status = blob_print(&answer, "yes=1\nweft=%s\n", weft_version());
+    if (!status)
+        status = machine_describe(&answer);
     if (!status)
         status = peer_tell(s->peer, &answer);
     if (status)
@@ -478,6 +431,8 @@ static int ranks(struct session *s)
     int status = peer_mpi(&s->peer, &terms);
     if (status)
         return status;
+    if (s->peer->rank == PEER_SERVER)
+        output_drop(&s->show.output);
     status = s->peer->rank == PEER_CLIENT ? run_all(s) : serve(s);
     /* Both ranks have it; one says it. */
     bool quiet = s->peer->rank == PEER_SERVER && s->usable;
@@ -519,8 +474,9 @@ static int check_client(struct session *s)
     if (s->options.csv && s->options.grouped)
         warn("-N has no effect on CSV: a separator would be taken for a field's end");
     check_lines(s);
-    if (s->batch_count)
-        return 0;
+    status = output_open(&s->show.output, &s->options.output, &s->author);
+    if (status || s->batch_count)
+        return status;
     set.base = &options;
     settle_limits(&set);
     char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
@@ -564,6 +520,8 @@ static int run(struct session *s)
         status = check_client(s);
     else if (!status && *o->batch)
         status = fail(-EINVAL, "-b is the client's: a server hears its tests from the client");
+    else if (!status)
+        status = output_bar(&s->options.output);
     if (status)
         return status;
     shell_catch_signals();
@@ -608,9 +566,12 @@ int perftest_main(int argc, char **argv)
     struct session *s = &session;
     s->set = (struct opt_set){.rows = perf_rows, .base = &s->options};
     s->local = (struct local){.out = -1, .errors = -1};
+    s->author = (struct output_author){
+        .tool = "ucx_perftest", .argc = argc, .argv = argv, .set = &s->set, .rates = true};
     shell_open(argc, argv);
     int status = answer(s, argc, argv);
     for (int i = 0; i < s->batch_count; i++)
         batch_free(&s->batches[i]);
-    return status ? local_failure(s->options.local ? &s->local : NULL, status) : EXIT_DONE;
+    int code = status ? local_failure(s->options.local ? &s->local : NULL, status) : EXIT_DONE;
+    return output_close(&s->show.output, code, fail_reason());
 }

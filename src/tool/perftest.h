@@ -10,6 +10,7 @@ enum { PERF_TEST = 1, PERF_RUN = 2 };
 enum { PERF_MEMORY = 40 }; /* room for -m */
 
 struct perftest {
+    struct plan_output output;
     int test, layout; /* choices: 1 + place */
     char device[FABRIC_DEVICE_MAX], transport[FABRIC_DEVICE_MAX];
     int64_t cpu[2];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_perftest: its tests, its options in the order of the help text, and what they come to. */
+#include "tool/output.h"
 #include "tool/perftest.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ const struct opt perf_rows[] = {
      .help = "Use numeric formatting - thousands separator."},
     {.letter = 'f', .name = "final", .type = OPT_FLAG, FIELD(final_only), .takes = PERF_RUN,
      .help = "Print only final numbers."},
-    {.letter = 'v', .name = "csv", .type = OPT_FLAG, FIELD(csv), .takes = PERF_RUN,
+    {.letter = 'v', .name = "csv-table", .type = OPT_FLAG, FIELD(csv), .takes = PERF_RUN,
      .help = "Print CSV-formatted output."},
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
      .fallback = "13337", .word = "<port>", .takes = PERF_RUN,
@@ -112,6 +113,7 @@ const struct opt perf_rows[] = {
      .word = "SEC", OURS_RUN,
      .help = "Client: keep trying to reach the server for this\n"
              "long (default: {default})"},
+    OUTPUT_ROWS(struct perftest, output, PERF_RUN),
     {0}};
 /* clang-format on */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The only place that prints sentences and chooses exit codes. */
 #include "tool/shell.h"
+#include "tool/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@ const char *shell_program = "weft";
 
 void shell_say(const char *sentence)
 {
+    progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", shell_program, sentence);
 }

@@ -7,7 +7,15 @@
 
 #include <signal.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG = 2, EXIT_NO_PEER = 4, EXIT_SIGNAL = 128 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_WRONG = 2,
+    EXIT_THRESHOLD = 3,
+    EXIT_NO_PEER = 4,
+    EXIT_UNSURE = 5,
+    EXIT_SIGNAL = 128
+};
 
 /* The signal that asked us to stop, or 0. */
 extern volatile sig_atomic_t shell_stop;

@@ -2,6 +2,7 @@
 /* The CXI tools, from argv to an exit status. */
 #include "tool/tool.h"
 #include "tool/local.h"
+#include "tool/output.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
 
@@ -19,7 +20,8 @@ struct session {
     const char *why; /* this fabric, where nobody named one; or "" */
     char nonce[65];
     struct local local;
-    struct { /* a server's, before a client said anything */
+    struct output output; /* a client's */
+    struct {              /* a server's, before a client said anything */
         struct plan plan;
         struct fabric_choice fabric;
         uint8_t origin[OPT_MAX];
@@ -56,10 +58,8 @@ static int print_help(const struct session *s)
 
 /* ---- agreeing on a run ---- */
 
-static int run_with(struct session *s, struct peer *peer)
+static int run_with(struct session *s, struct peer *peer, struct report *report)
 {
-    struct report_table table;
-    report_table_open(&table, stdout);
     struct bench_wish wish = {.title = s->tool->title,
                               .plan = &s->plan,
                               .set = &s->set,
@@ -69,7 +69,7 @@ static int run_with(struct session *s, struct peer *peer)
                               .why = s->why ? s->why : "",
                               .nonce = s->nonce,
                               .peer = peer,
-                              .report = &table.report};
+                              .report = report};
     return bench_run(&wish);
 }
 
@@ -103,9 +103,11 @@ static int hear_gpu(struct session *s, int rank, const struct blob *text)
             s->plan.makers[rank] = (enum memory_maker)(i + 1);
     if (s->plan.makers[rank] == MEMORY_CPU)
         return fail(-EPROTO, "the other end's GPU is of an unknown maker");
-    if (rank == PEER_SERVER)
-        s->plan.rx_gpu = (int64_t)device;
-    return 0;
+    if (rank == PEER_CLIENT)
+        return 0;
+    char number[24];
+    snprintf(number, sizeof number, "%" PRIu64, device);
+    return opt_assign(&s->set, opt_find(&s->set, "rx-gpu"), number, OPT_BY_PEER);
 }
 
 static int find_gpu(struct session *s)
@@ -171,7 +173,7 @@ static int client(struct session *s, const char *address, unsigned port)
     if (status)
         peer_end(peer, status, fail_reason());
     else
-        status = run_with(s, peer);
+        status = run_with(s, peer, &s->output.report);
     peer_close(peer);
     return status;
 }
@@ -242,7 +244,9 @@ static int agree(void *arg, struct peer *peer, const struct blob *greeting, stru
 
 static int serve(void *arg, struct peer *peer)
 {
-    return run_with(arg, peer);
+    struct report_table table;
+    report_table_open(&table, stdout, NULL);
+    return run_with(arg, peer, &table.report);
 }
 
 static int server(struct session *s)
@@ -299,6 +303,16 @@ static int both(struct session *s)
 
 /* ---- main ---- */
 
+/* A client's wishes for its results; a server has none. */
+static int prepare_output(struct session *s, int argc, char **argv)
+{
+    struct output_author author = {
+        .tool = s->tool->name, .argc = argc, .argv = argv, .set = &s->set};
+    if (!s->plan.address && !s->plan.local)
+        return output_bar(&s->plan.output);
+    return output_open(&s->output, &s->plan.output, &author);
+}
+
 static int prepare(struct session *s, int argc, char **argv)
 {
     int given;
@@ -311,6 +325,8 @@ static int prepare(struct session *s, int argc, char **argv)
         status = fabric_choose(s->plan.device, &s->fabric);
     if (!status)
         status = find_gpu(s);
+    if (!status)
+        status = prepare_output(s, argc, argv);
     /* What cannot be had here is said before anybody is kept waiting. A real device is looked at
      * once the other end is known. */
     struct fabric_facts facts;
@@ -344,5 +360,6 @@ int tool_main(const struct tool *tool, int argc, char **argv)
                      : s->plan.address ? client(s, s->plan.address, (unsigned)s->plan.port)
                                        : server(s);
     }
-    return status ? local_failure(s->plan.local ? &s->local : NULL, status) : EXIT_DONE;
+    int code = status ? local_failure(s->plan.local ? &s->local : NULL, status) : EXIT_DONE;
+    return output_close(&s->output, code, fail_reason());
 }

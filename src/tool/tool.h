@@ -21,6 +21,9 @@ int tool_main(const struct tool *tool, int argc, char **argv);
 /* ucx_perftest. */
 int perftest_main(int argc, char **argv);
 
+/* weft. */
+int weft_main(int argc, char **argv);
+
 /* The CXI family: which of cxi_rows a tool takes. */
 enum { CXI_WRITE = 1, CXI_READ = 2, CXI_SEND = 4, CXI_ATOMIC = 8 };
 extern const struct opt cxi_rows[];

@@ -184,7 +184,7 @@ void soft_gpu_withdraw(struct soft *soft, const struct region *region)
         }
 }
 
-/* Which path, for the header. */
+/* Which path, for the header, and what then counts as done. */
 static void describe(struct soft *soft, bool host, bool two)
 {
     snprintf(soft->facts->form, sizeof soft->facts->form,
@@ -194,6 +194,11 @@ static void describe(struct soft *soft, bool host, bool two)
              !host            ? ""
              : soft->unpinned ? ", host memory not page-locked"
                               : ", page-locked host memory");
+    soft->facts->proves[VERB_WRITE] =
+        "the bytes are in the target's memory: the GPU's copy has been "
+        "waited for";
+    soft->facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory: the GPU's "
+                                     "copy has been waited for";
 }
 
 int soft_gpu_join(struct soft *soft)

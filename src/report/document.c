@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A run as share/schema describes it: every option, both machines, every result with its histogram.
+ * Results are put into words as they come, between two measurements; the document at the end. */
+#include "report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Decimals: of seconds, of microseconds. */
+enum { PICOSECONDS = 12, HALF_PICOSECONDS = 7 };
+
+static const double usual[] = {50, 90, 99, 99.9, 99.99, 0};
+
+/* UTC, with milliseconds. */
+static void time_text(char *text, size_t room)
+{
+    struct timespec now;
+    struct tm parts;
+    char seconds[32] = "1970-01-01T00:00:00";
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (gmtime_r(&now.tv_sec, &parts))
+        strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(text, room, "%.19s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
+}
+
+static int paper_open(struct paper *paper)
+{
+    paper->out = open_memstream(&paper->bytes, &paper->length);
+    return paper->out ? 0 : fail(-ENOMEM, "no memory for a document");
+}
+
+static void paper_close(struct paper *paper)
+{
+    if (paper->out)
+        fclose(paper->out);
+    free(paper->bytes);
+    *paper = (struct paper){0};
+}
+
+static int by_percent(const void *a, const void *b)
+{
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+/* What was asked for, and what every document has. */
+static void choose_percentiles(struct document *d, const double *asked)
+{
+    size_t n = 0;
+    for (; asked && asked[n]; n++)
+        d->percentiles[n] = asked[n];
+    for (const double *p = usual; *p && n < REPORT_PERCENTILES; p++) {
+        bool there = false;
+        for (size_t i = 0; i < n; i++)
+            there |= d->percentiles[i] == *p;
+        if (!there)
+            d->percentiles[n++] = *p;
+    }
+    d->percentiles[n] = 0;
+    qsort(d->percentiles, n, sizeof *d->percentiles, by_percent);
+}
+
+int document_open(struct document *d, const char *tool, int argc, char **argv,
+                  const struct opt_set *set, const double *percentiles)
+{
+    *d = (struct document){.tool = tool, .argc = argc, .argv = argv, .set = set};
+    choose_percentiles(d, percentiles);
+    time_text(d->begun, sizeof d->begun);
+    int status = paper_open(&d->result_text);
+    if (!status)
+        status = paper_open(&d->verdict_text);
+    if (!status)
+        status = paper_open(&d->rows);
+    if (!status)
+        status = machine_describe(&d->client);
+    if (!status)
+        status = blob_add(&d->client, "weft=%s\n", weft_version());
+    d->json = (struct json){.out = d->result_text.out, .depth = 2, .lines = 3};
+    d->verdicts = (struct json){.out = d->verdict_text.out, .depth = 2, .lines = 2};
+    if (status)
+        document_close(d);
+    return status;
+}
+
+void document_close(struct document *d)
+{
+    paper_close(&d->result_text);
+    paper_close(&d->verdict_text);
+    paper_close(&d->rows);
+}
+
+/* ---- results ---- */
+
+static void add_options(struct json *j, const struct opt_set *set, const struct opt_set *but,
+                        bool batch)
+{
+    static const char *const origins[] = {
+        [OPT_BY_DEFAULT] = "default", [OPT_BY_USER] = "user", [OPT_BY_PEER] = "peer"};
+    json_open(j, "options", '[');
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
+        char value[4096], other[4096];
+        if (row->type == OPT_LINE)
+            continue;
+        opt_format(row, set->base, value, sizeof value);
+        if (but)
+            opt_format(row, but->base, other, sizeof other);
+        if (but && strcmp(value, other) == 0)
+            continue;
+        json_open(j, NULL, '{');
+        json_text(j, "name", row->name);
+        json_text(j, "value", value);
+        json_text(j, "origin", batch ? "batch" : origins[opt_origin(set, row)]);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void add_method(struct json *j, const struct outcome *o)
+{
+    json_open(j, "fabric", '{');
+    json_text(j, "name", o->fabric);
+    json_text(j, "device", o->device);
+    json_text(j, "form", o->form);
+    json_text(j, "why", o->why ? o->why : "");
+    json_close(j, '}');
+    json_open(j, "method", '{');
+    json_text(j, "name", o->method);
+    json_bool(j, "half_round_trip", o->half_round_trip);
+    json_text(j, "clock", o->clock == CLOCK_CYCLES ? "cycles" : "clock_gettime");
+    json_number(j, "clock_cost_ns", o->clock_cost_ns);
+    json_bool(j, "clock_subtracted", o->clock_subtracted);
+    json_text(j, "completion_proves", o->proves);
+    json_close(j, '}');
+}
+
+static void add_moments(struct json *j, const struct document *d, const struct outcome *o)
+{
+    const struct stats *s = o->stats;
+    json_count(j, "count", s->count);
+    json_number(j, "min_us", s->count ? (double)s->min_ps * o->us_per_unit : 0);
+    json_number(j, "max_us", (double)s->max_ps * o->us_per_unit);
+    json_number(j, "mean_us", s->mean_ps * o->us_per_unit);
+    json_number(j, "deviation_us", stats_deviation_ps(s) * o->us_per_unit);
+    json_number(j, "median_us", stats_median_ps(s) * o->us_per_unit);
+    json_open(j, "percentiles", '[');
+    for (const double *percent = d->percentiles; *percent; percent++) {
+        struct weft_percentile p;
+        outcome_percentile(o, *percent, &p);
+        json_open(j, NULL, '{');
+        json_number(j, "percent", p.percent);
+        json_number(j, "us", p.us);
+        json_number(j, "low_us", p.low_us);
+        json_number(j, "high_us", p.high_us);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_decimals(j, "elapsed_s", o->elapsed_s, PICOSECONDS);
+    json_number(j, "bytes_per_s", o->bytes_per_s);
+    json_number(j, "messages_per_s", o->messages_per_s);
+    json_open(j, "interference", '{');
+    json_count(j, "preempted", o->interference.switches);
+    json_count(j, "migrated", o->interference.migrations);
+    json_count(j, "page_faults", o->interference.faults);
+    json_count(j, "steal_ms", o->interference.steal_ms);
+    json_close(j, '}');
+}
+
+/* A bucket holds whole units: from half a unit below the first to half a unit above the last, so
+ * that its middle is theirs. */
+static void add_histogram(struct json *j, const struct outcome *o)
+{
+    json_open(j, "histogram", '[');
+    for (size_t i = 0; i < STATS_BUCKETS; i++) {
+        double low, high;
+        if (!o->stats->buckets[i])
+            continue;
+        stats_bounds(i, &low, &high);
+        json_open(j, NULL, '[');
+        json_decimals(j, NULL, low > 0 ? (low - 0.5) * o->us_per_unit : 0, HALF_PICOSECONDS);
+        json_decimals(j, NULL, (high - 0.5) * o->us_per_unit, HALF_PICOSECONDS);
+        json_count(j, NULL, o->stats->buckets[i]);
+        json_close(j, ']');
+    }
+    json_close(j, ']');
+}
+
+static void add_series(struct json *j, const struct outcome *o)
+{
+    json_open(j, "series", '[');
+    for (size_t i = 0; o->series && i < o->series->count; i++) {
+        const struct stretch *s = &o->series->stretches[i];
+        bool known = s->min_ps != UINT64_MAX;
+        json_open(j, NULL, '{');
+        json_decimals(j, "end_s", (double)s->end_ps / 1e12, PICOSECONDS);
+        json_count(j, "count", s->count);
+        json_number(j, "mean_us", s->sum_ps / (double)s->count / 1e6);
+        json_number(j, "min_us", known ? (double)s->min_ps / 1e6 : NAN);
+        json_number(j, "max_us", known ? (double)s->max_ps / 1e6 : NAN);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void add_samples(struct json *j, const struct outcome *o)
+{
+    const struct stats *s = o->stats;
+    if (!s->kept_room)
+        return;
+    json_open(j, "samples_us", '[');
+    for (uint64_t i = 0; i < s->count && i < s->kept_room; i++)
+        json_number(j, NULL, (double)s->kept_ps[i] * o->us_per_unit);
+    json_close(j, ']');
+}
+
+void document_add(struct document *d, const struct outcome *o)
+{
+    struct json *j = &d->json;
+    json_open(j, NULL, '{');
+    json_text(j, "test", o->test);
+    json_text(j, "label", o->label ? o->label : "");
+    json_count(j, "size", o->size);
+    json_text(j, "layout", o->layout);
+    if (o->options)
+        add_options(j, o->options, d->set, true);
+    add_method(j, o);
+    json_bool(j, "complete", o->complete);
+    add_moments(j, d, o);
+    add_histogram(j, o);
+    add_series(j, o);
+    add_samples(j, o);
+    if (!isnan(o->reverse_elapsed_s)) {
+        json_open(j, "reverse", '{');
+        json_count(j, "count", o->reverse_count);
+        json_decimals(j, "elapsed_s", o->reverse_elapsed_s, PICOSECONDS);
+        json_close(j, '}');
+    }
+    json_close(j, '}');
+    sheet_add(d, o);
+    d->results++;
+}
+
+void document_judge(struct document *d, const struct condition *c, double value,
+                    enum verdict verdict)
+{
+    static const char *const words[] = {
+        [VERDICT_PASSED] = "passed", [VERDICT_FAILED] = "failed", [VERDICT_UNKNOWN] = "unknown"};
+    struct json *j = &d->verdicts;
+    json_open(j, NULL, '{');
+    json_text(j, "condition", c->text);
+    json_count(j, "result", d->results - 1);
+    json_number(j, "value", value);
+    json_text(j, "verdict", words[verdict]);
+    json_close(j, '}');
+}
+
+/* ---- the document ---- */
+
+/* Only facts that the schema has: the other end may say anything. */
+static void add_end(struct json *j, const char *name, const struct blob *lines)
+{
+    static const char *const facts[] = {
+        "host",   "weft",   "system",      "architecture", "cpu",        "cpus",   "allowed",
+        "memory", "buffer", "clocksource", "governor",     "hypervisor", "fabric", "name"};
+    char value[512];
+    if (blob_value(lines, "host", value, sizeof value) ||
+        blob_value(lines, "weft", value, sizeof value)) {
+        json_text(j, name, NULL);
+        return;
+    }
+    json_open(j, name, '{');
+    for (size_t i = 0; i < LENGTH(facts); i++)
+        if (!blob_value(lines, facts[i], value, sizeof value) && *value)
+            json_text(j, facts[i], value);
+    json_close(j, '}');
+}
+
+/* An array whose entries were written before. */
+static int add_collected(struct json *j, const char *key, struct paper *paper)
+{
+    json_open(j, key, '[');
+    if (fflush(paper->out) || ferror(paper->out))
+        return fail(-ENOMEM, "no memory for a document");
+    fwrite(paper->bytes, 1, paper->length, j->out);
+    j->filled = paper->length > 0;
+    json_close(j, ']');
+    return 0;
+}
+
+static int write_document(struct document *d, const struct ending *ending, FILE *out)
+{
+    struct json json = {.out = out, .lines = 2}, *j = &json;
+    char ended[32];
+    time_text(ended, sizeof ended);
+    json_open(j, NULL, '{');
+    json_text(j, "schema", "weft-result");
+    json_count(j, "version", 1);
+    json_open(j, "tool", '{');
+    json_text(j, "name", d->tool);
+    json_text(j, "version", weft_version());
+    json_open(j, "command", '[');
+    for (int i = 0; i < d->argc; i++)
+        json_text(j, NULL, d->argv[i]);
+    json_close(j, ']');
+    json_close(j, '}');
+    json_text(j, "begun", d->begun);
+    json_text(j, "ended", ended);
+    json_open(j, "status", '{');
+    json_text(j, "state", ending->state);
+    json_count(j, "exit", (uint64_t)ending->exit);
+    json_text(j, "reason", ending->reason);
+    json_close(j, '}');
+    add_options(j, d->set, NULL, false);
+    json_open(j, "ends", '{');
+    add_end(j, "client", &d->client);
+    add_end(j, "server", &d->server);
+    json_close(j, '}');
+    int status = add_collected(j, "verdicts", &d->verdict_text);
+    if (!status)
+        status = add_collected(j, "results", &d->result_text);
+    json_close(j, '}');
+    fputc('\n', out);
+    return status;
+}
+
+int document_save_json(struct document *d, const struct ending *ending, const char *path)
+{
+    struct paper whole = {0};
+    int status = paper_open(&whole);
+    if (status)
+        return status;
+    status = write_document(d, ending, whole.out);
+    if (!status && (fflush(whole.out) || ferror(whole.out)))
+        status = fail(-ENOMEM, "no memory for a document");
+    if (!status)
+        status = save_write(path, whole.bytes, whole.length);
+    paper_close(&whole);
+    return status;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be asked of a result by name: --percentiles, and the conditions of --fail-if. */
+#include "report/report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- percentiles ---- */
+
+/* Digits and a point, nothing else that strtod would take. */
+static int plain_number(const char *text, size_t length, double *value)
+{
+    char copy[32], *end;
+    if (!length || length >= sizeof copy || strspn(text, "0123456789.") < length)
+        return -EINVAL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    *value = strtod(copy, &end);
+    return *end || end == copy ? -EINVAL : 0;
+}
+
+int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1])
+{
+    size_t n = 0;
+    for (const char *at = text; *text; at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        double percent;
+        if (plain_number(at, length, &percent) || !(percent > 0 && percent < 100))
+            return fail(-EINVAL,
+                        "--percentiles %s: \"%.*s\" is not a percentile; give some such as "
+                        "50,99,99.9",
+                        text, (int)(length < 32 ? length : 32), at);
+        if (n == REPORT_PERCENTILES)
+            return fail(-EINVAL, "--percentiles %s: at most %d", text, REPORT_PERCENTILES);
+        for (size_t i = 0; i < n; i++)
+            if (list[i] == percent)
+                return fail(-EINVAL, "--percentiles %s: %g stands there twice", text, percent);
+        list[n++] = percent;
+        at += length;
+        if (!*at)
+            break;
+    }
+    list[n] = 0;
+    return 0;
+}
+
+int outcome_percentile(const struct outcome *o, double percent, struct weft_percentile *p)
+{
+    double at = NAN, low = NAN, high = NAN;
+    int status = stats_percentile(o->stats, percent / 100, &at);
+    if (!status)
+        stats_interval(o->stats, percent / 100, &low, &high);
+    *p = (struct weft_percentile){.percent = percent,
+                                  .us = at * o->us_per_unit,
+                                  .low_us = low * o->us_per_unit,
+                                  .high_us = high * o->us_per_unit};
+    return status;
+}
+
+/* ---- metrics ---- */
+
+enum unit { UNIT_TIME, UNIT_BYTES, UNIT_PLAIN };
+
+static double get_min(const struct outcome *o)
+{
+    return (double)o->stats->min_ps * o->us_per_unit;
+}
+
+static double get_max(const struct outcome *o)
+{
+    return (double)o->stats->max_ps * o->us_per_unit;
+}
+
+static double get_mean(const struct outcome *o)
+{
+    return o->stats->mean_ps * o->us_per_unit;
+}
+
+static double get_deviation(const struct outcome *o)
+{
+    return stats_deviation_ps(o->stats) * o->us_per_unit;
+}
+
+static double get_median(const struct outcome *o)
+{
+    return stats_median_ps(o->stats) * o->us_per_unit;
+}
+
+static double get_bandwidth(const struct outcome *o)
+{
+    return o->bytes_per_s;
+}
+
+static double get_rate(const struct outcome *o)
+{
+    return o->messages_per_s;
+}
+
+static double get_count(const struct outcome *o)
+{
+    return (double)o->stats->count;
+}
+
+static double get_preempted(const struct outcome *o)
+{
+    return (double)o->interference.switches;
+}
+
+static double get_migrated(const struct outcome *o)
+{
+    return (double)o->interference.migrations;
+}
+
+static double get_faults(const struct outcome *o)
+{
+    return (double)o->interference.faults;
+}
+
+static double get_steal(const struct outcome *o)
+{
+    return (double)o->interference.steal_ms;
+}
+
+static const struct metric {
+    const char *name;
+    enum unit unit;
+    double (*get)(const struct outcome *outcome);
+    bool rate; /* only where there is an elapsed time */
+} metrics[] = {
+    {"min", UNIT_TIME, get_min, false},
+    {"max", UNIT_TIME, get_max, false},
+    {"mean", UNIT_TIME, get_mean, false},
+    {"median", UNIT_TIME, get_median, false},
+    {"deviation", UNIT_TIME, get_deviation, false},
+    {"bandwidth", UNIT_BYTES, get_bandwidth, true},
+    {"rate", UNIT_PLAIN, get_rate, true},
+    {"count", UNIT_PLAIN, get_count, false},
+    {"preempted", UNIT_PLAIN, get_preempted, false},
+    {"migrated", UNIT_PLAIN, get_migrated, false},
+    {"page_faults", UNIT_PLAIN, get_faults, false},
+    {"steal_ms", UNIT_PLAIN, get_steal, false},
+};
+
+/* ---- conditions ---- */
+
+static const char *const relations[] = {">=", "<=", ">", "<"};
+enum { AT_LEAST, AT_MOST, ABOVE, BELOW };
+
+static const char *skip(const char *at)
+{
+    while (isspace((unsigned char)*at))
+        at++;
+    return at;
+}
+
+static int parse_metric(const char *name, size_t length, struct condition *c)
+{
+    if (*name == 'p' && length > 1 && !plain_number(name + 1, length - 1, &c->percent) &&
+        c->percent > 0 && c->percent < 100)
+        return 0;
+    c->percent = 0;
+    for (size_t i = 0; i < LENGTH(metrics); i++)
+        if (strlen(metrics[i].name) == length && memcmp(metrics[i].name, name, length) == 0) {
+            c->metric = &metrics[i];
+            return 0;
+        }
+    return -EINVAL;
+}
+
+/* A number and its unit: of a time in us, of a bandwidth in bytes a second. */
+static int parse_bound(const char *text, enum unit unit, double *bound)
+{
+    static const struct {
+        const char *name;
+        enum unit unit;
+        double scale;
+    } units[] = {
+        {"ps", UNIT_TIME, 1e-6},    {"ns", UNIT_TIME, 1e-3},       {"us", UNIT_TIME, 1},
+        {"ms", UNIT_TIME, 1e3},     {"s", UNIT_TIME, 1e6},         {"B/s", UNIT_BYTES, 1},
+        {"KB/s", UNIT_BYTES, 1024}, {"MB/s", UNIT_BYTES, 1048576}, {"GB/s", UNIT_BYTES, 1073741824},
+        {"", UNIT_PLAIN, 1}};
+    size_t length = strspn(text, "0123456789.");
+    double number;
+    if (plain_number(text, length, &number))
+        return -EINVAL;
+    const char *rest = skip(text + length);
+    for (size_t i = 0; i < LENGTH(units); i++)
+        if (units[i].unit == unit && strncmp(rest, units[i].name, strlen(units[i].name)) == 0 &&
+            !*skip(rest + strlen(units[i].name))) {
+            *bound = number * units[i].scale;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static int bad(const char *text, const char *what)
+{
+    return fail(-EINVAL, "--fail-if \"%.80s\": %s", text, what);
+}
+
+/* METRIC[@SIZE] RELATION BOUND */
+int condition_parse(const char *text, bool rates, struct condition *c)
+{
+    *c = (struct condition){.text = text};
+    const char *at = skip(text);
+    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789.");
+    if (parse_metric(at, length, c))
+        return bad(text, "what is to be compared? min, max, mean, median, deviation, a percentile "
+                         "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults "
+                         "or steal_ms");
+    if (c->metric && c->metric->rate && !rates)
+        return bad(text, "this tool measures latency alone");
+    at = skip(at + length);
+    if (*at == '@') {
+        char size[24];
+        at = skip(at + 1);
+        length = strcspn(at, " \t<>=");
+        snprintf(size, sizeof size, "%.*s", (int)(length < 23 ? length : 23), at);
+        if (unit_bytes(size, &c->size) || !c->size)
+            return bad(text, "behind @ stands a size in bytes, such as 4096 or 4K");
+        at = skip(at + length);
+    }
+    c->relation = -1;
+    for (int i = 0; i < (int)LENGTH(relations) && c->relation < 0; i++)
+        if (strncmp(at, relations[i], strlen(relations[i])) == 0)
+            c->relation = i;
+    if (c->relation < 0)
+        return bad(text, "<, >, <= or >= is missing");
+    enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
+    if (parse_bound(skip(at + strlen(relations[c->relation])), unit, &c->bound))
+        return bad(text, unit == UNIT_TIME    ? "a time with its unit is missing, such as 5us"
+                         : unit == UNIT_BYTES ? "a bandwidth with its unit is missing, such as "
+                                                "900MB/s"
+                                              : "a number is missing");
+    return 0;
+}
+
+enum verdict condition_judge(const struct condition *c, const struct outcome *o, double *value)
+{
+    struct weft_percentile p;
+    *value = NAN;
+    if (c->size && c->size != o->size)
+        return VERDICT_NONE;
+    if (c->metric)
+        *value = c->metric->get(o);
+    else if (!outcome_percentile(o, c->percent, &p))
+        *value = p.us;
+    if (isnan(*value))
+        return VERDICT_UNKNOWN;
+    bool met = c->relation == AT_LEAST  ? *value >= c->bound
+               : c->relation == AT_MOST ? *value <= c->bound
+               : c->relation == ABOVE   ? *value > c->bound
+                                        : *value < c->bound;
+    return met ? VERDICT_FAILED : VERDICT_PASSED;
+}
+
+void condition_value(const struct condition *c, double value, char *text, size_t room)
+{
+    enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
+    if (unit == UNIT_TIME)
+        snprintf(text, room, "%.3f us", value);
+    else if (unit == UNIT_BYTES)
+        snprintf(text, room, "%.2f MB/s", value / 1048576);
+    else
+        snprintf(text, room, "%.0f", value);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files that results go to: written whole beside their place and renamed into it, so that nobody
+ * ever reads half of one. What is not a plain file (a pipe, a device) is written as it is. */
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int cannot(const char *path)
+{
+    int status = errno ? -errno : -EIO;
+    if (status == -EINTR)
+        return fail(-EINTR, "interrupted");
+    /* Neither is a matter of usage. */
+    return fail(status == -EINVAL ? -EIO : status, "%s: cannot be written: %s", path,
+                strerror(-status));
+}
+
+/* Is there something that must not be replaced by a file? */
+static bool special(const char *path, struct stat *file)
+{
+    return !stat(path, file) && !S_ISREG(file->st_mode);
+}
+
+/* A new file in the folder of path; a link stays, and what it points to is replaced. */
+static int open_beside(const char *path, char *real, char *name)
+{
+    if (!realpath(path, real))
+        snprintf(real, PATH_MAX, "%s", path);
+    int n = snprintf(name, PATH_MAX, "%s.XXXXXX", real);
+    if (n < 0 || n >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return mkostemp(name, O_CLOEXEC);
+}
+
+int save_check(const char *path)
+{
+    static const char zeroes[4096];
+    char real[PATH_MAX], name[PATH_MAX];
+    struct stat file;
+    if (strcmp(path, "-") == 0)
+        return 0;
+    if (!*path)
+        return fail(-EINVAL, "an output file without a name");
+    if (special(path, &file)) {
+        if (S_ISDIR(file.st_mode))
+            errno = EISDIR;
+        return S_ISDIR(file.st_mode) || access(path, W_OK) ? cannot(path) : 0;
+    }
+    int fd = open_beside(path, real, name);
+    if (fd < 0)
+        return cannot(path);
+    errno = 0;
+    int status = write(fd, zeroes, sizeof zeroes) == sizeof zeroes ? 0 : cannot(path);
+    close(fd);
+    unlink(name);
+    return status;
+}
+
+static int put(FILE *out, const char *path, const char *bytes, size_t length)
+{
+    errno = 0;
+    return fwrite(bytes, 1, length, out) != length || fflush(out) ? cannot(path) : 0;
+}
+
+/* The same, and closes the file whatever has happened to it. */
+static int put_all(FILE *out, const char *path, const char *bytes, size_t length)
+{
+    int status = put(out, path, bytes, length);
+    errno = 0;
+    if (fclose(out) && !status)
+        status = cannot(path);
+    return status;
+}
+
+static int save_beside(const char *path, const char *bytes, size_t length)
+{
+    char real[PATH_MAX], name[PATH_MAX];
+    mode_t mask = umask(0);
+    umask(mask);
+    int fd = open_beside(path, real, name);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out) {
+        int status = cannot(path);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    if (fchmod(fd, 0666 & ~mask))
+        errno = 0; /* a file system without permissions */
+    int status = put_all(out, path, bytes, length);
+    if (!status && rename(name, real))
+        status = cannot(path);
+    if (status)
+        unlink(name);
+    return status;
+}
+
+int save_write(const char *path, const char *bytes, size_t length)
+{
+    struct stat file;
+    if (strcmp(path, "-") == 0)
+        return put(stdout, "standard output", bytes, length);
+    if (!special(path, &file))
+        return save_beside(path, bytes, length);
+    FILE *out = fopen(path, "we");
+    return out ? put_all(out, path, bytes, length) : cannot(path);
+}

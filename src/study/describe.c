@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What was run, in full: options and who said them, both machines, how it was timed, what disturbed
+ * it, and in what the runs differ. */
+#include "study/plot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { ON_PAPER = 4 };
+
+static void cells(FILE *out, const char *name, const char *value)
+{
+    fputs("<tr><th>", out);
+    html_text(out, name);
+    fputs("</th><td>", out);
+    html_text(out, value && value[0] ? value : "-");
+    fputs("</td></tr>\n", out);
+}
+
+/* ---- one run ---- */
+
+static bool by_default(const struct study_pair *option)
+{
+    return !option->origin || strcmp(option->origin, "default") == 0;
+}
+
+static void options_given(const struct study_run *run, FILE *out)
+{
+    size_t given = 0;
+    for (size_t i = 0; i < run->option_count; i++) {
+        const struct study_pair *option = &run->options[i];
+        if (by_default(option))
+            continue;
+        if (!given++)
+            fputs("<table class=\"facts given\"><thead><tr><th>Option</th><th>Value</th><th>Said by"
+                  "</th></tr></thead><tbody>\n",
+                  out);
+        fputs("<tr><td>", out);
+        html_text(out, option->name);
+        fputs("</td><td>", out);
+        html_text(out, option->value && option->value[0] ? option->value : "-");
+        fputs("</td><td>", out);
+        html_text(out, option->origin);
+        fputs("</td></tr>\n", out);
+    }
+    fputs(given ? "</tbody></table>\n" : "", out);
+}
+
+static void options_usual(const struct study_run *run, FILE *out)
+{
+    size_t usual = 0;
+    for (size_t i = 0; i < run->option_count; i++) {
+        const struct study_pair *option = &run->options[i];
+        if (!by_default(option))
+            continue;
+        fputs(usual++ ? "" : "<p class=\"usual\">By default: ", out);
+        fputs("<span>", out);
+        html_text(out, option->name);
+        fputs(" ", out);
+        html_text(out, option->value && option->value[0] ? option->value : "-");
+        fputs("</span> ", out);
+    }
+    fputs(usual ? "</p>\n" : "", out);
+}
+
+static void machine_row(const struct study_run *run, const char *name, FILE *out)
+{
+    fputs("<tr><th>", out);
+    html_text(out, name);
+    fputs("</th><td>", out);
+    html_text(out, pair_value(run->client, run->client_count, name));
+    fputs("</td><td>", out);
+    html_text(out, pair_value(run->server, run->server_count, name));
+    fputs("</td></tr>\n", out);
+}
+
+static void machines(const struct study_run *run, FILE *out)
+{
+    fputs("<h4>Machines</h4>\n<div class=\"scroll\"><table class=\"facts\"><thead><tr><th></th>"
+          "<th>Client</th><th>Server</th></tr></thead><tbody>\n",
+          out);
+    for (size_t i = 0; i < run->client_count; i++)
+        machine_row(run, run->client[i].name, out);
+    for (size_t i = 0; i < run->server_count; i++)
+        if (!pair_value(run->client, run->client_count, run->server[i].name))
+            machine_row(run, run->server[i].name, out);
+    fputs("</tbody></table></div>\n", out);
+    if (!run->server_count)
+        fputs("<p class=\"none\">The server was never heard.</p>\n", out);
+}
+
+static bool timed_alike(const struct study_result *a, const struct study_result *b)
+{
+    return text_same(a->test, b->test) && text_same(a->method, b->method) &&
+           text_same(a->clock, b->clock) && text_same(a->proves, b->proves) &&
+           text_same(a->device, b->device) && text_same(a->form, b->form) &&
+           text_same(a->why, b->why) && a->half_round_trip == b->half_round_trip &&
+           a->clock_subtracted == b->clock_subtracted;
+}
+
+static void method(const struct study_result *result, FILE *out)
+{
+    fputs("<table class=\"facts\"><tbody>\n", out);
+    cells(out, "Test", result->test);
+    cells(out, "Device", result->device);
+    cells(out, "Carried by", result->form);
+    if (result->why && result->why[0])
+        cells(out, "Chosen because", result->why);
+    fputs("<tr><th>Method</th><td>", out);
+    html_text(out, result->method);
+    fputs(result->half_round_trip ? ", half of the round trip" : "", out);
+    fputs("</td></tr>\n<tr><th>Clock</th><td>", out);
+    html_text(out, result->clock);
+    if (isfinite(result->clock_cost_ns))
+        fprintf(out, ", %.4g ns a sample%s", result->clock_cost_ns,
+                result->clock_subtracted ? ", subtracted" : ", not subtracted");
+    fputs("</td></tr>\n", out);
+    cells(out, "Done means", result->proves);
+    fputs("</tbody></table>\n", out);
+}
+
+static void methods(const struct study_run *run, FILE *out)
+{
+    fputs(run->result_count ? "<h4>How it was timed</h4>\n" : "", out);
+    for (size_t i = 0, j; i < run->result_count; i++) {
+        for (j = 0; j < i && !timed_alike(&run->results[i], &run->results[j]);)
+            j++;
+        if (j == i)
+            method(&run->results[i], out);
+    }
+}
+
+static void disturbed(const struct study_result *result, FILE *out)
+{
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {{"preempted", result->preempted},
+                  {"migrated", result->migrated},
+                  {"page faults", result->page_faults},
+                  {"ms stolen", result->steal_ms}};
+    char text[24];
+    size_t said = 0;
+    for (size_t i = 0; i < LENGTH(counts); i++) {
+        if (!counts[i].count)
+            continue;
+        size_words(result->size, text, sizeof text);
+        if (!said++) {
+            fputs("<span class=\"badge\">", out);
+            html_print(out, "%s %s: ", result->test ? result->test : "", text);
+        } else {
+            fputs(", ", out);
+        }
+        fprintf(out, "%" PRIu64 " %s", counts[i].count, counts[i].name);
+    }
+    fputs(said ? "</span> " : "", out);
+}
+
+static bool quiet(const struct study_result *result)
+{
+    return !(result->preempted || result->migrated || result->page_faults || result->steal_ms);
+}
+
+static void disturbances(const struct study_run *run, FILE *out)
+{
+    size_t touched = 0;
+    if (!run->result_count)
+        return;
+    fputs("<h4>Disturbed while measuring</h4>\n<p>", out);
+    for (size_t i = 0; i < run->result_count; i++) {
+        touched += !quiet(&run->results[i]);
+        disturbed(&run->results[i], out);
+    }
+    fputs(touched ? "</p>\n"
+                  : "No: not preempted, not migrated, no page faults, no time stolen.</p>\n",
+          out);
+}
+
+static void verdicts(const struct study_run *run, FILE *out)
+{
+    fputs(run->verdict_count ? "<h4>Conditions</h4>\n<table class=\"facts\"><tbody>\n" : "", out);
+    for (size_t i = 0; i < run->verdict_count; i++) {
+        const struct study_verdict *verdict = &run->verdicts[i];
+        char text[24];
+        uint64_t place = verdict->result;
+        size_words(place < run->result_count ? run->results[place].size : 0, text, sizeof text);
+        fputs("<tr><td>", out);
+        html_text(out, verdict->condition);
+        fprintf(out, "</td><td>%s</td><td>", text);
+        html_number(out, verdict->value);
+        fprintf(out, "</td><td><span class=\"badge %s\">",
+                text_same(verdict->verdict, "passed")   ? "good"
+                : text_same(verdict->verdict, "failed") ? "bad"
+                                                        : "");
+        html_text(out, verdict->verdict);
+        fputs("</span></td></tr>\n", out);
+    }
+    fputs(run->verdict_count ? "</tbody></table>\n" : "", out);
+}
+
+static void describe_run(const struct cast *cast, size_t number, FILE *out)
+{
+    const struct study_run *run = &cast->runs[number];
+    bool complete = text_same(run->state, "complete");
+    fprintf(out, "<details%s><summary>", cast->run_count == 1 ? " open" : "");
+    html_text(out, cast->names[number]);
+    if (!complete) {
+        fputs(" <span class=\"badge bad\">", out);
+        html_text(out, run->state);
+        fputs("</span>", out);
+    }
+    fputs("</summary><div class=\"in\">\n<p><code>", out);
+    html_text(out, run->command);
+    fputs("</code></p>\n<table class=\"facts\"><tbody>\n", out);
+    cells(out, "File", run->path);
+    fputs("<tr><th>Tool</th><td>", out);
+    html_print(out, "%s of Weft %s", run->tool ? run->tool : "-",
+               run->version ? run->version : "-");
+    fputs("</td></tr>\n", out);
+    cells(out, "Begun", run->begun);
+    cells(out, "Ended", run->ended);
+    fputs("<tr><th>Status</th><td>", out);
+    html_text(out, run->state);
+    fprintf(out, ", exit code %" PRIu64, run->exit);
+    html_print(out, "%s%s", run->reason && run->reason[0] ? ": " : "",
+               run->reason ? run->reason : "");
+    fputs("</td></tr>\n</tbody></table>\n", out);
+    verdicts(run, out);
+    fputs(run->option_count ? "<h4>Options</h4>\n" : "", out);
+    options_given(run, out);
+    options_usual(run, out);
+    machines(run, out);
+    methods(run, out);
+    disturbances(run, out);
+    fputs("</div></details>\n", out);
+}
+
+void describe_runs(const struct cast *cast, FILE *out)
+{
+    /* On paper a few runs are written out; of many, those that were opened. */
+    fprintf(out, "<section id=\"runs\"%s>\n<h2>%s</h2>\n",
+            cast->run_count <= ON_PAPER ? " class=\"few\"" : "",
+            cast->run_count == 1 ? "The run" : "The runs");
+    for (size_t i = 0; i < cast->run_count; i++)
+        describe_run(cast, i, out);
+    fputs("</section>\n", out);
+}
+
+/* ---- differences ---- */
+
+enum source { OPTIONS, CLIENT, SERVER, SOURCES };
+
+static const struct study_pair *pairs_of(const struct study_run *run, enum source source,
+                                         size_t *count)
+{
+    *count = source == OPTIONS  ? run->option_count
+             : source == CLIENT ? run->client_count
+                                : run->server_count;
+    return source == OPTIONS ? run->options : source == CLIENT ? run->client : run->server;
+}
+
+static const char *value_of(const struct study_run *run, enum source source, const char *name)
+{
+    size_t count;
+    const struct study_pair *pairs = pairs_of(run, source, &count);
+    return pair_value(pairs, count, name);
+}
+
+/* Who has which value: a line each, not more names than one wants to read. */
+static void values(const struct cast *cast, enum source source, const char *name, FILE *out)
+{
+    for (size_t i = 0, j; i < cast->run_count; i++) {
+        const char *mine = value_of(&cast->runs[i], source, name);
+        for (j = 0; j < i && !text_same(mine, value_of(&cast->runs[j], source, name));)
+            j++;
+        if (j < i)
+            continue;
+        fputs("<div><b>", out);
+        html_text(out, mine && mine[0] ? mine : "-");
+        fputs("</b> <span class=\"sub\">", out);
+        size_t others = 0;
+        for (j = i; j < cast->run_count; j++) {
+            if (!text_same(mine, value_of(&cast->runs[j], source, name)))
+                continue;
+            if (others++ >= 4)
+                continue;
+            fputs(others > 1 ? ", " : "", out);
+            html_text(out, cast->names[j]);
+        }
+        if (others > 4)
+            fprintf(out, " and %zu more", others - 4);
+        fputs("</span></div>", out);
+    }
+}
+
+static bool differs(const struct cast *cast, enum source source, const char *name)
+{
+    for (size_t i = 1; i < cast->run_count; i++)
+        if (!text_same(value_of(&cast->runs[i], source, name),
+                       value_of(&cast->runs[0], source, name)))
+            return true;
+    return false;
+}
+
+static bool named_before(const struct cast *cast, size_t run, enum source source, const char *name)
+{
+    for (size_t i = 0; i < run; i++)
+        if (value_of(&cast->runs[i], source, name))
+            return true;
+    return false;
+}
+
+void describe_differences(const struct cast *cast, FILE *out)
+{
+    static const char *const words[SOURCES] = {"option", "client", "server"};
+    size_t found = 0, count;
+    for (int source = 0; source < SOURCES; source++) {
+        for (size_t i = 0; i < cast->run_count; i++) {
+            const struct study_pair *pairs = pairs_of(&cast->runs[i], source, &count);
+            for (size_t j = 0; j < count; j++) {
+                const char *name = pairs[j].name;
+                if (named_before(cast, i, source, name) || !differs(cast, source, name) ||
+                    (source == OPTIONS && option_is_incidental(name)))
+                    continue;
+                if (!found++)
+                    fputs("<section id=\"differences\">\n<h2>In what the runs differ</h2>\n<div "
+                          "class=\"scroll\"><table class=\"facts\"><tbody>\n",
+                          out);
+                fprintf(out, "<tr><th>%s ", words[source]);
+                html_text(out, name);
+                fputs("</th><td>", out);
+                values(cast, source, name, out);
+                fputs("</td></tr>\n", out);
+            }
+        }
+    }
+    fputs(found ? "</tbody></table></div>\n</section>\n" : "", out);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Curves become families: what the same command, between the same machines, measured again. */
+#include "study/plot.h"
+
+#include <string.h>
+
+bool option_is_incidental(const char *name)
+{
+    static const char *const names[] = {"json", "csv", "port"};
+    for (size_t i = 0; i < LENGTH(names); i++)
+        if (text_same(name, names[i]))
+            return true;
+    return false;
+}
+
+static bool same_program(const char *a, const char *b)
+{
+    const char *x = a ? a : "", *y = b ? b : "";
+    size_t length = strcspn(x, " ");
+    return length == strcspn(y, " ") && strncmp(x, y, length) == 0;
+}
+
+static bool same_options(const struct study_run *a, const struct study_run *b)
+{
+    if (a->option_count != b->option_count)
+        return false;
+    for (size_t i = 0; i < a->option_count; i++)
+        if (!text_same(a->options[i].name, b->options[i].name) ||
+            (!option_is_incidental(a->options[i].name) &&
+             !text_same(a->options[i].value, b->options[i].value)))
+            return false;
+    return true;
+}
+
+bool run_same_command(const struct study_run *a, const struct study_run *b)
+{
+    return text_same(a->tool, b->tool) && text_same(a->version, b->version) &&
+           same_program(a->command, b->command) && same_options(a, b) &&
+           text_same(pair_value(a->client, a->client_count, "host"),
+                     pair_value(b->client, b->client_count, "host")) &&
+           text_same(pair_value(a->server, a->server_count, "host"),
+                     pair_value(b->server, b->server_count, "host"));
+}
+
+static size_t commands(const struct cast *cast)
+{
+    size_t different = 0;
+    for (size_t i = 0, j; i < cast->run_count; i++) {
+        for (j = 0; j < i && !run_same_command(&cast->runs[i], &cast->runs[j]);)
+            j++;
+        different += j == i;
+    }
+    return different;
+}
+
+static void add_families(struct cast *cast, int words, bool each_its_own)
+{
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        struct curve *curve = &cast->curves[i];
+        size_t f = each_its_own ? cast->family_count : 0;
+        for (; f < cast->family_count; f++) {
+            const struct curve *other = &cast->curves[cast->families[f].first];
+            if (run_same_command(curve->run, other->run) &&
+                result_same_kind(curve->results[0], other->results[0], words))
+                break;
+        }
+        if (f == cast->family_count)
+            cast->families[cast->family_count++] = (struct family){.first = i};
+        cast->families[f].members++;
+        curve->family = f;
+    }
+}
+
+/* Several commands, several times each, is a comparison; a few runs of one are looked at singly. */
+void cast_group(struct cast *cast, int words)
+{
+    add_families(cast, words, false);
+    if (cast->curve_count > FEW || (commands(cast) > 1 && cast->family_count > 1))
+        return;
+    cast->family_count = 0;
+    add_families(cast, words, true);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures in words: what was run, where and when, the few numbers that matter, and the table of
+ * them all. Each cell of the table carries its document's number to the last digit. */
+#include "study/plot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CARDS = 8, PERCENTS = 16, LONG = 24 };
+
+/* ---- headline ---- */
+
+/* Each different word once, as often as it comes. */
+static void listed(FILE *out, const struct cast *cast,
+                   const char *(*word)(const struct study_run *))
+{
+    size_t said = 0;
+    for (size_t i = 0; i < cast->run_count; i++) {
+        const char *mine = word(&cast->runs[i]);
+        size_t j = 0;
+        for (; mine && j < i; j++) {
+            const char *other = word(&cast->runs[j]);
+            if (other && strcmp(mine, other) == 0)
+                break;
+        }
+        if (!mine || j < i)
+            continue;
+        if (said == 5)
+            fputs(", ...", out);
+        if (said++ >= 5)
+            continue;
+        fputs(said > 1 ? ", " : "", out);
+        html_text(out, mine);
+    }
+}
+
+static const char *tool_of(const struct study_run *run)
+{
+    return run->tool;
+}
+
+static const char *client_of(const struct study_run *run)
+{
+    return pair_value(run->client, run->client_count, "host");
+}
+
+static const char *server_of(const struct study_run *run)
+{
+    return pair_value(run->server, run->server_count, "host");
+}
+
+static const char *form_of(const struct study_run *run)
+{
+    return run->result_count ? run->results[0].form : NULL;
+}
+
+/* From the first beginning to the last end; times of documents sort as text. */
+static void when(const struct cast *cast, FILE *out)
+{
+    const char *begun = NULL, *ended = NULL;
+    for (size_t i = 0; i < cast->run_count; i++) {
+        const struct study_run *run = &cast->runs[i];
+        if (run->begun && (!begun || strcmp(run->begun, begun) < 0))
+            begun = run->begun;
+        if (run->ended && (!ended || strcmp(run->ended, ended) > 0))
+            ended = run->ended;
+    }
+    if (!begun || !ended || strlen(begun) < 19 || strlen(ended) < 19)
+        return;
+    fputs("<p class=\"sub\">", out);
+    html_print(out, "%.10s %.8s to ", begun, begun + 11);
+    if (strncmp(begun, ended, 10) != 0)
+        html_print(out, "%.10s ", ended);
+    html_print(out, "%.8s UTC", ended + 11);
+    fputs("</p>\n", out);
+}
+
+static bool complete(const struct study_run *run)
+{
+    return run->state && strcmp(run->state, "complete") == 0;
+}
+
+static size_t verdicts_not(const struct study_run *run, const char *wanted)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->verdict_count; i++)
+        n += !run->verdicts[i].verdict || strcmp(run->verdicts[i].verdict, wanted) != 0;
+    return n;
+}
+
+static void alarms(const struct cast *cast, FILE *out)
+{
+    size_t said = 0;
+    for (size_t i = 0; i < cast->run_count; i++) {
+        const struct study_run *run = &cast->runs[i];
+        size_t unmet = verdicts_not(run, "passed");
+        if (complete(run) && !unmet)
+            continue;
+        fputs(said++ ? "" : "<div class=\"alarm\" role=\"note\">\n", out);
+        fputs("<p><b class=\"name\">", out);
+        html_text(out, cast->names[i]);
+        fputs("</b>: ", out);
+        if (!complete(run)) {
+            html_text(out, run->state);
+            fputs(run->reason && run->reason[0] ? ": " : "", out);
+            html_text(out, run->reason ? run->reason : "");
+        }
+        if (unmet)
+            fprintf(out, "%s%zu of %zu conditions not passed", complete(run) ? "" : "; ", unmet,
+                    run->verdict_count);
+        fputs("</p>\n", out);
+    }
+    fputs(said ? "</div>\n" : "", out);
+}
+
+/* ---- key figures ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The least size that the family has samples of. */
+static const struct study_result *smallest(const struct cast *cast, size_t family)
+{
+    const struct study_result *found = NULL;
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        const struct curve *curve = &cast->curves[i];
+        for (size_t j = 0; j < curve->count && curve->family == family; j++) {
+            const struct study_result *result = curve->results[j];
+            if (result->count && isfinite(result->median_us) &&
+                (!found || result->size < found->size))
+                found = result;
+        }
+    }
+    return found;
+}
+
+static void card_of_many(const struct cast *cast, size_t family, uint64_t size, const char *text,
+                         FILE *out)
+{
+    double *medians = calloc(cast->families[family].members + 1, sizeof *medians);
+    char middle[24], low[24], high[24];
+    size_t n = 0;
+    for (size_t i = 0; i < cast->curve_count && medians; i++) {
+        const struct study_result *result = curve_at(&cast->curves[i], size);
+        if (cast->curves[i].family == family && result && result->count &&
+            isfinite(result->median_us))
+            medians[n++] = result->median_us;
+    }
+    if (n) {
+        qsort(medians, n, sizeof *medians, ascending);
+        time_figure((medians[(n - 1) / 2] + medians[n / 2]) / 2, middle, sizeof middle);
+        time_figure(medians[0], low, sizeof low);
+        time_figure(medians[n - 1], high, sizeof high);
+        fprintf(out, "<strong>%s</strong> <small>middle of %zu medians at %s</small>\n", middle, n,
+                text);
+        fprintf(out, "<p><small>from</small> %s <small>to</small> %s</p>\n", low, high);
+    }
+    free(medians);
+}
+
+static void card_of_one(const struct study_result *result, const char *text, FILE *out)
+{
+    char value[24];
+    double tail = result_percentile(result, 99);
+    time_figure(result->median_us, value, sizeof value);
+    fprintf(out, "<strong>%s</strong> <small>median at %s</small>\n<p>", value, text);
+    if (isfinite(tail)) {
+        time_figure(tail, value, sizeof value);
+        fprintf(out, "%s <small>99th percentile</small>", value);
+    } else {
+        fputs("<small>no 99th percentile: too few samples</small>", out);
+    }
+    fputs("</p>\n", out);
+}
+
+static double best_bandwidth(const struct cast *cast, size_t family)
+{
+    double best = NAN;
+    for (size_t i = 0; i < cast->curve_count; i++)
+        for (size_t j = 0; j < cast->curves[i].count && cast->curves[i].family == family; j++)
+            if (result_streams(cast->curves[i].results[j]))
+                best = fmax(best, cast->curves[i].results[j]->bytes_per_s);
+    return best;
+}
+
+static void card(const struct cast *cast, size_t family, FILE *out)
+{
+    const struct study_result *least = smallest(cast, family);
+    double bandwidth = best_bandwidth(cast, family);
+    char text[24];
+    fprintf(out, "<div class=\"h%zu\"><div class=\"who\">", family % HUES);
+    html_text(out, cast->families[family].label);
+    fputs("</div>\n", out);
+    if (least) {
+        size_words(least->size, text, sizeof text);
+        if (cast->families[family].members > 1)
+            card_of_many(cast, family, least->size, text, out);
+        else
+            card_of_one(least, text, out);
+    } else {
+        fputs("<strong>-</strong> <small>no samples</small>\n", out);
+    }
+    if (isfinite(bandwidth))
+        fprintf(out, "<p>%.4g MiB/s <small>at most</small></p>\n", bandwidth / (1 << 20));
+    fputs("</div>\n", out);
+}
+
+void figures_headline(const struct cast *cast, FILE *out)
+{
+    fputs("<header>\n<h1>", out);
+    listed(out, cast, tool_of);
+    if (cast->run_count != 1)
+        fprintf(out, ": %zu runs", cast->run_count);
+    fputs("</h1>\n<p>", out);
+    listed(out, cast, client_of);
+    fputs(" to ", out);
+    listed(out, cast, server_of);
+    fputs(" <span class=\"sub\">over</span> ", out);
+    listed(out, cast, form_of);
+    fputs("</p>\n", out);
+    when(cast, out);
+    alarms(cast, out);
+    if (!cast->curve_count)
+        fputs("<p class=\"none\">Nothing was measured.</p>\n", out);
+    fputs("<div class=\"cards\">\n", out);
+    for (size_t i = 0; i < cast->family_count && i < CARDS; i++)
+        card(cast, i, out);
+    fputs("</div>\n</header>\n", out);
+}
+
+/* ---- the table ---- */
+
+struct columns {
+    double percents[PERCENTS];
+    size_t percent_count;
+    bool bandwidth, rate, labels;
+};
+
+static void add_percent(struct columns *columns, double percent)
+{
+    size_t at = 0;
+    /* The median has its column. */
+    if (!isfinite(percent) || fabs(percent - 50) < 1e-9 || columns->percent_count == PERCENTS)
+        return;
+    while (at < columns->percent_count && columns->percents[at] < percent - 1e-9)
+        at++;
+    if (at < columns->percent_count && fabs(columns->percents[at] - percent) < 1e-9)
+        return;
+    memmove(&columns->percents[at + 1], &columns->percents[at],
+            (columns->percent_count - at) * sizeof(double));
+    columns->percents[at] = percent;
+    columns->percent_count++;
+}
+
+static struct columns columns_of(const struct cast *cast)
+{
+    struct columns columns = {0};
+    for (size_t i = 0; i < cast->run_count; i++) {
+        for (size_t j = 0; j < cast->runs[i].result_count; j++) {
+            const struct study_result *result = &cast->runs[i].results[j];
+            columns.bandwidth |= isfinite(result->bytes_per_s);
+            columns.rate |= isfinite(result->messages_per_s);
+            columns.labels |= result->label && result->label[0];
+            for (size_t k = 0; k < result->percentile_count; k++)
+                add_percent(&columns, result->percentiles[k].percent);
+        }
+    }
+    return columns;
+}
+
+static void titles(const struct columns *columns, FILE *out)
+{
+    fputs("<thead><tr><th>Run</th><th>Test</th>", out);
+    fputs(columns->labels ? "<th>Label</th>" : "", out);
+    fputs("<th class=\"n\">Size <small>[B]</small></th><th class=\"n\">Samples</th>"
+          "<th class=\"n\">Min <small>[us]</small></th>"
+          "<th class=\"n\">Median <small>[us]</small></th>",
+          out);
+    for (size_t i = 0; i < columns->percent_count; i++)
+        fprintf(out, "<th class=\"n\">p%.10g <small>[us]</small></th>", columns->percents[i]);
+    fputs(
+        "<th class=\"n\">Max <small>[us]</small></th><th class=\"n\">Mean <small>[us]</small></th>"
+        "<th class=\"n\">Deviation <small>[us]</small></th>",
+        out);
+    fputs(columns->bandwidth ? "<th class=\"n\">Bandwidth <small>[MiB/s]</small></th>" : "", out);
+    fputs(columns->rate ? "<th class=\"n\">Rate <small>[1/s]</small></th>" : "", out);
+    fputs("</tr></thead>\n", out);
+}
+
+static void cell(FILE *out, const char *key, double value, const char *text)
+{
+    fprintf(out, "<td class=\"n\" data-key=\"%s\"", key);
+    if (isfinite(value)) {
+        fputs(" data-value=\"", out);
+        html_number(out, value);
+        fputc('"', out);
+    }
+    fprintf(out, ">%s</td>", isfinite(value) ? text : "-");
+}
+
+static void time_cell(FILE *out, const char *key, double us)
+{
+    char text[340];
+    unit_us(us, text, sizeof text);
+    cell(out, key, us, text);
+}
+
+static void count_cell(FILE *out, const char *key, uint64_t count)
+{
+    fprintf(out, "<td class=\"n\" data-key=\"%s\" data-value=\"%" PRIu64 "\">%" PRIu64 "</td>", key,
+            count, count);
+}
+
+static void percent_cell(FILE *out, const struct study_result *result, double percent)
+{
+    char key[32];
+    snprintf(key, sizeof key, "p%.10g", percent);
+    for (size_t i = 0; i < result->percentile_count; i++) {
+        if (fabs(result->percentiles[i].percent - percent) < 1e-9) {
+            time_cell(out, key, result->percentiles[i].us);
+            return;
+        }
+    }
+    cell(out, key, NAN, "");
+}
+
+static void who(const struct cast *cast, size_t run, const struct study_result *result, FILE *out)
+{
+    size_t family = 0;
+    for (size_t i = 0; i < cast->curve_count; i++)
+        if (cast->curves[i].run == &cast->runs[run] &&
+            curve_at(&cast->curves[i], result->size) == result)
+            family = cast->curves[i].family;
+    fputs("<td class=\"who\" title=\"", out);
+    html_text(out, cast->names[run]);
+    fprintf(out, "\"><i class=\"swatch h%zu\"></i>", family % HUES);
+    html_text(out, cast->names[run]);
+    fputs("</td><td>", out);
+    html_text(out, result->test);
+    html_print(out, "%s%s", result->layout ? " " : "", result->layout ? result->layout : "");
+    fputs(result->complete ? "</td>" : " <span class=\"badge bad\">cut short</span></td>", out);
+}
+
+static void row(const struct cast *cast, size_t run, size_t number, const struct columns *columns,
+                FILE *out)
+{
+    const struct study_result *result = &cast->runs[run].results[number];
+    char text[340];
+    fprintf(out, "<tr data-run=\"%zu\" data-result=\"%zu\">", run, number);
+    who(cast, run, result, out);
+    if (columns->labels) {
+        fputs("<td>", out);
+        html_text(out, result->label);
+        fputs("</td>", out);
+    }
+    count_cell(out, "size", result->size);
+    count_cell(out, "count", result->count);
+    time_cell(out, "min_us", result->min_us);
+    time_cell(out, "median_us", result->median_us);
+    for (size_t i = 0; i < columns->percent_count; i++)
+        percent_cell(out, result, columns->percents[i]);
+    time_cell(out, "max_us", result->max_us);
+    time_cell(out, "mean_us", result->mean_us);
+    time_cell(out, "deviation_us", result->deviation_us);
+    if (columns->bandwidth) {
+        snprintf(text, sizeof text, "%.2f", result->bytes_per_s / (1 << 20));
+        cell(out, "bytes_per_s", result->bytes_per_s, text);
+    }
+    if (columns->rate) {
+        snprintf(text, sizeof text, "%.0f", result->messages_per_s);
+        cell(out, "messages_per_s", result->messages_per_s, text);
+    }
+    fputs("</tr>\n", out);
+}
+
+void figures_table(const struct cast *cast, FILE *out)
+{
+    struct columns columns = columns_of(cast);
+    size_t rows = 0;
+    for (size_t i = 0; i < cast->run_count; i++)
+        rows += cast->runs[i].result_count;
+    fprintf(out,
+            "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"scroll%s\" tabindex=\"0\">\n",
+            rows > LONG ? " long" : "");
+    fputs("<table class=\"results\">", out);
+    titles(&columns, out);
+    fputs("<tbody>\n", out);
+    for (size_t i = 0; i < cast->run_count; i++)
+        for (size_t j = 0; j < cast->runs[i].result_count; j++)
+            row(cast, i, j, &columns, out);
+    fputs("</tbody></table>\n</div>\n<p class=\"sub\">A percentile is given where at least ten "
+          "samples "
+          "lie beyond it, otherwise -.</p>\n</section>\n",
+          out);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What runs, curves and families are called: no more words than tell them apart. */
+#include "study/plot.h"
+
+#include <string.h>
+
+static size_t common_folder(const struct cast *cast)
+{
+    size_t length = 0;
+    const char *first = cast->runs[0].path ? cast->runs[0].path : "";
+    for (const char *slash = strchr(first, '/'); slash; slash = strchr(slash + 1, '/'))
+        length = (size_t)(slash - first) + 1;
+    for (size_t i = 1; i < cast->run_count; i++) {
+        const char *path = cast->runs[i].path ? cast->runs[i].path : "";
+        while (length && strncmp(path, first, length) != 0)
+            for (length--; length && first[length - 1] != '/';)
+                length--;
+    }
+    return length;
+}
+
+/* Cut so that no character is halved. */
+static void copy_text(char *to, const char *from, size_t length)
+{
+    if (length >= LABEL_MAX) {
+        length = LABEL_MAX - 4;
+        while (length && ((unsigned char)from[length] & 0xc0) == 0x80)
+            length--;
+        memcpy(to, from, length);
+        memcpy(to + length, "...", 4);
+        return;
+    }
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+void cast_name_runs(struct cast *cast)
+{
+    size_t folder = cast->run_count ? common_folder(cast) : 0;
+    for (size_t i = 0; i < cast->run_count; i++) {
+        const char *path = cast->runs[i].path ? cast->runs[i].path + folder : "";
+        size_t length = strlen(path);
+        if (length > 5 && strcmp(path + length - 5, ".json") == 0)
+            length -= 5;
+        copy_text(cast->names[i], path, length);
+    }
+}
+
+/* The words of the kind that are not the same everywhere; where it ran, only if one run had
+ * several. */
+static void kind_text(const struct cast *cast, const struct curve *curve, int words, char *text,
+                      size_t room)
+{
+    const struct study_result *kind = curve->results[0];
+    bool test = false, device = false, layout = false;
+    size_t used = 0;
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        const struct study_result *other = cast->curves[i].results[0];
+        test |= !text_same(other->test, kind->test);
+        device |= cast->curves[i].run == curve->run && (!text_same(other->device, kind->device) ||
+                                                        !text_same(other->fabric, kind->fabric));
+        layout |= words > 1 && !text_same(other->layout, kind->layout);
+    }
+    const char *const parts[] = {test ? kind->test : NULL, device ? kind->device : NULL,
+                                 layout ? kind->layout : NULL, words > 2 ? kind->label : NULL};
+    text[0] = 0;
+    for (size_t i = 0; i < LENGTH(parts) && used < room; i++)
+        if (parts[i] && parts[i][0])
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", parts[i]);
+}
+
+static void join(char *label, const char *name, const char *kind)
+{
+    char text[2 * LABEL_MAX + 3];
+    bool said = kind[0] && strstr(name, kind);
+    snprintf(text, sizeof text, "%s%s%s", name, name[0] && kind[0] && !said ? ": " : "",
+             said ? "" : kind);
+    copy_text(label, text, strlen(text));
+}
+
+/* What was asked for: the command without where its results went. */
+static void asked(const struct study_run *run, char *text, size_t room)
+{
+    size_t used = (size_t)snprintf(text, room, "%s", run->tool ? run->tool : "");
+    for (size_t i = 0; i < run->option_count && used < room; i++) {
+        const struct study_pair *option = &run->options[i];
+        if (!option->origin || strcmp(option->origin, "user") != 0 || !option->name ||
+            option_is_incidental(option->name))
+            continue;
+        used += (size_t)snprintf(text + used, room - used, " --%s", option->name);
+        if (used < room && option->value && strcmp(option->value, "1") != 0)
+            used += (size_t)snprintf(text + used, room - used, " %s", option->value);
+    }
+}
+
+/* Several runs of one command: a letter each command, as in a comparison. */
+static void name_family(struct cast *cast, struct family *family, int words)
+{
+    const struct curve *curve = &cast->curves[family->first];
+    char text[LABEL_MAX], kind[LABEL_MAX], command[LABEL_MAX];
+    if (family->members < 2) {
+        copy_text(family->label, curve->label, strlen(curve->label));
+        return;
+    }
+    size_t letter = 0;
+    for (size_t i = 0; i < cast->run_count && &cast->runs[i] != curve->run; i++) {
+        size_t j = 0;
+        while (j < i && !run_same_command(&cast->runs[i], &cast->runs[j]))
+            j++;
+        letter += j == i && !run_same_command(&cast->runs[i], curve->run);
+    }
+    asked(curve->run, command, sizeof command);
+    snprintf(text, sizeof text, "%c, %zu runs: %.*s", (char)('A' + letter % 26), family->members,
+             LABEL_MAX / 2, command);
+    kind_text(cast, curve, words, kind, sizeof kind);
+    join(family->label, text, kind);
+}
+
+void cast_name_curves(struct cast *cast, int words)
+{
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        struct curve *curve = &cast->curves[i];
+        char kind[LABEL_MAX];
+        kind_text(cast, curve, words, kind, sizeof kind);
+        const char *name = cast->names[curve->run - cast->runs];
+        join(curve->label, cast->run_count > 1 || !kind[0] ? name : "", kind);
+    }
+    for (size_t i = 0; i < cast->family_count; i++)
+        name_family(cast, &cast->families[i], words);
+}

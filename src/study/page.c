@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The page: runs as one HTML file that fetches nothing and runs no script but ours, whatever a
+ * document says: its policy names the script by its hash. Legend and sizes are inputs that style
+ * rules look at. */
+#include "study/plot.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The hash as a policy wants it; it is made in hexadecimal digits. */
+static void script_hash(FILE *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned bits = 0, value = 0;
+    for (const char *at = page_script_hash; *at; at++) {
+        value = (value << 4 | (unsigned)(*at <= '9' ? *at - '0' : *at - 'a' + 10)) & 0xfff;
+        bits += 4;
+        if (bits >= 6) {
+            bits -= 6;
+            fputc(digits[value >> bits & 63], out);
+        }
+    }
+    if (bits)
+        fprintf(out, "%c=", digits[value << (6 - bits) & 63]);
+}
+
+static void head(const struct cast *cast, FILE *out)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+          "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-",
+          out);
+    script_hash(out);
+    fputs("'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta name=\"generator\" content=\"weft\">\n<title>",
+          out);
+    html_text(out, cast->run_count == 1 && cast->runs[0].tool ? cast->runs[0].tool : "Weft");
+    if (cast->run_count == 1)
+        html_print(out, ", %s", cast->names[0]);
+    else
+        fprintf(out, ", %zu runs", cast->run_count);
+    fprintf(out, "</title>\n<style>\n%s%s", plot_style, page_style);
+    for (size_t i = 0; i < cast->family_count; i++)
+        fprintf(out, "body:has(#k%zu:not(:checked)) .c.f%zu{display:none}\n", i, i);
+    for (size_t i = 0; i < cast->size_count; i++)
+        fprintf(out, "body:has(#z%zu:checked) .z%zu{display:grid}\n", i, i);
+    fputs("</style>\n</head>\n<body>\n", out);
+}
+
+static void legend(const struct cast *cast, FILE *out)
+{
+    fprintf(out, "<fieldset class=\"legend%s\" aria-label=\"Legend\">\n",
+            cast->family_count > FEW ? " many" : "");
+    for (size_t i = 0; i < cast->family_count; i++) {
+        fprintf(
+            out,
+            "<label class=\"h%zu\"><input type=\"checkbox\" id=\"k%zu\" checked "
+            "autocomplete=\"off\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\"><g class=\"c "
+            "h%zu d%zu\"><path class=\"l\" d=\"M0 6H34\"/></g></svg><span class=\"name\" title=\"",
+            i % HUES, i, i % HUES, i / HUES % 4);
+        html_text(out, cast->families[i].label);
+        fputs("\">", out);
+        html_text(out, cast->families[i].label);
+        fputs("</span></label>\n", out);
+    }
+    fputs("</fieldset>\n", out);
+}
+
+static int sweeps(const struct cast *cast, FILE *out)
+{
+    int status = 0, drawn = 0;
+    fputs("<section class=\"plots\" id=\"sweeps\">\n", out);
+    for (int what = 0; what < SWEEPS && !status; what++) {
+        bool one;
+        status = sweep_draw(cast, (enum sweep)what, out, false, &one);
+        drawn += one;
+    }
+    if (!drawn)
+        fputs("<p class=\"sub\">Nothing to draw against size.</p>\n", out);
+    fputs("</section>\n", out);
+    return status;
+}
+
+static bool any_course(const struct cast *cast)
+{
+    for (size_t i = 0; i < cast->run_count; i++)
+        for (size_t j = 0; j < cast->runs[i].result_count; j++)
+            if (cast->runs[i].results[j].stretch_count)
+                return true;
+    return false;
+}
+
+static void size_choice(const struct cast *cast, FILE *out)
+{
+    char text[24];
+    fputs("<fieldset class=\"sizes\" aria-label=\"Size\">\n", out);
+    for (size_t i = 0; i < cast->size_count; i++) {
+        size_words(cast->sizes[i], text, sizeof text);
+        fprintf(out,
+                "<label><input type=\"radio\" name=\"size\" id=\"z%zu\" "
+                "autocomplete=\"off\"%s>%s</label>\n",
+                i, i ? "" : " checked", text);
+    }
+    fputs("</fieldset>\n", out);
+}
+
+static int spreads(const struct cast *cast, FILE *out)
+{
+    bool choice = cast->size_count > 1;
+    int status = 0;
+    fputs("<section id=\"spreads\">\n<h2>How the samples are spread</h2>\n", out);
+    if (!any_course(cast))
+        fputs("<p class=\"sub\">No course in time: no run was bounded by a duration or reported in "
+              "intervals.</p>\n",
+              out);
+    if (choice)
+        size_choice(cast, out);
+    for (size_t i = 0; i < cast->size_count && !status; i++) {
+        char text[24];
+        size_words(cast->sizes[i], text, sizeof text);
+        if (choice)
+            fprintf(out, "<div class=\"plots spread z%zu\"><h3>%s</h3>\n", i, text);
+        else
+            fputs("<div class=\"plots\">\n", out);
+        status = spread_draw(cast, cast->sizes[i], out);
+        fputs("</div>\n", out);
+    }
+    fputs("</section>\n", out);
+    return status;
+}
+
+static int body(const struct cast *cast, FILE *out)
+{
+    int status = 0;
+    figures_headline(cast, out);
+    if (cast->curve_count) {
+        legend(cast, out);
+        status = sweeps(cast, out);
+        if (!status)
+            status = spreads(cast, out);
+        if (!status)
+            figures_table(cast, out);
+    }
+    describe_differences(cast, out);
+    describe_runs(cast, out);
+    fprintf(out,
+            "<footer>Made by weft " WEFT_VERSION ". Times are in microseconds (us) as the tools "
+            "print them; 1 MiB is 2<sup>20</sup> bytes.</footer>\n<script>%s</script>\n</body>\n"
+            "</html>\n",
+            page_script);
+    return status;
+}
+
+static int written(FILE *out, int status)
+{
+    if (!status && (fflush(out) || ferror(out)))
+        return fail(-EIO, "writing the page: %s", strerror(errno));
+    return status;
+}
+
+int study_page(const struct study_run *runs, size_t count, FILE *out)
+{
+    struct cast cast;
+    int status = cast_open(&cast, runs, count);
+    if (status)
+        return status;
+    head(&cast, out);
+    status = body(&cast, out);
+    cast_close(&cast);
+    return written(out, status);
+}
+
+int study_plot(const struct study_run *runs, size_t count, FILE *out)
+{
+    struct cast cast;
+    bool drawn = false;
+    int status = cast_open(&cast, runs, count);
+    if (status)
+        return status;
+    for (int what = 0; what < SWEEPS && !status && !drawn; what++)
+        status = sweep_draw(&cast, (enum sweep)what, out, true, &drawn);
+    if (!status && !drawn)
+        status = fail(-ENODATA, "nothing was measured, so there is nothing to plot");
+    cast_close(&cast);
+    return written(out, status);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside study: plots as SVG, and the page around them. A curve is what one run measured of one
+ * kind of test; curves of the same command and kind are a family and look alike. Everything that
+ * comes from a document goes through html_text. */
+#ifndef WEFT_STUDY_PLOT_H
+#define WEFT_STUDY_PLOT_H
+
+#include "study/study.h"
+
+/* ---- text (html.c) ---- */
+
+/* Escaped for text and for attributes in quotes, in HTML and in XML; NULL is written as "-". */
+void html_text(FILE *out, const char *text);
+void html_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* So that reading it again gives the same number; "-" if it is none. */
+void html_number(FILE *out, double value);
+
+/* NULL is as good as nothing. */
+bool text_same(const char *a, const char *b);
+/* Of the option or fact of that name; NULL if it is not there. */
+const char *pair_value(const struct study_pair *pairs, size_t count, const char *name);
+
+/* 8, 64K, 1M: as one would type it. */
+void size_text(uint64_t size, char *text, size_t room);
+/* 8 B, 64 KiB, 1 MiB. */
+void size_words(uint64_t size, char *text, size_t room);
+/* 120 ns, 2.5 us: up to three digits and the unit that suits. */
+void time_text(double us, char *text, size_t room);
+/* The same with three digits always: 2.50 us. */
+void time_figure(double us, char *text, size_t room);
+
+/* ---- who is drawn (curve.c, family.c, label.c, result.c) ---- */
+
+enum { HUES = 8, FEW = 8, LABEL_MAX = 160 };
+
+struct curve {
+    const struct study_run *run;
+    const struct study_result **results; /* by size */
+    size_t count;
+    size_t family;
+    char label[LABEL_MAX];
+};
+
+struct family {
+    size_t members, first; /* the first of its curves */
+    char label[LABEL_MAX];
+};
+
+struct cast {
+    const struct study_run *runs;
+    size_t run_count;
+    struct curve *curves;
+    size_t curve_count;
+    struct family *families;
+    size_t family_count;
+    uint64_t *sizes; /* ascending */
+    size_t size_count;
+    char (*names)[LABEL_MAX]; /* of the runs */
+    const struct study_result **pool;
+};
+
+int cast_open(struct cast *cast, const struct study_run *runs, size_t n);
+void cast_close(struct cast *cast);
+
+/* Steps of cast_open. words: how many tell kinds apart. */
+void cast_group(struct cast *cast, int words);
+void cast_name_runs(struct cast *cast);
+void cast_name_curves(struct cast *cast, int words);
+bool result_same_kind(const struct study_result *a, const struct study_result *b, int words);
+
+/* Asked for alike, of the same program, between the same machines: another try of the same thing.
+ */
+bool run_same_command(const struct study_run *a, const struct study_run *b);
+
+/* More curves than can be told apart: thin lines, and one for each family. */
+bool cast_crowded(const struct cast *cast);
+
+/* The result of that size; NULL if there is none. */
+const struct study_result *curve_at(const struct curve *curve, uint64_t size);
+
+/* It sends without waiting: what it shows is a rate, not a latency. */
+bool result_streams(const struct study_result *result);
+
+/* What the document says, or else its histogram if ten samples lie beyond; NAN otherwise. */
+double result_percentile(const struct study_result *result, double percent);
+
+/* The value below which the share lies, whatever lies beyond; NAN without samples. */
+double result_below(const struct study_result *result, double share);
+uint64_t result_samples(const struct study_result *result);
+
+/* Values at ascending percents, as long as ten samples lie beyond; returns how many. What the
+ * document states is taken from there. */
+size_t result_curve(const struct study_result *result, const double *percents, size_t count,
+                    double *values);
+
+/* ---- axes (axis.c) ---- */
+
+enum axis_kind { AXIS_TIME, AXIS_SIZE, AXIS_NUMBER, AXIS_PERCENTILE, AXIS_SLOT };
+enum axis_form { AXIS_LINEAR, AXIS_LOG, AXIS_EITHER };
+
+struct axis {
+    const char *title;
+    enum axis_kind kind;
+    enum axis_form form;
+    bool from_zero, settled;
+    double low, high, least; /* least: the smallest above zero */
+    double from, to;         /* where low and high are drawn */
+};
+
+struct tick {
+    double value;
+    bool spare; /* its label is left out where there is little room */
+    char text[24];
+};
+
+void axis_open(struct axis *axis, const char *title, enum axis_kind kind, enum axis_form form);
+/* Makes room for a value; what is not finite is passed over. */
+void axis_fit(struct axis *axis, double value);
+/* Chooses linear or logarithmic and round ends, once. */
+void axis_settle(struct axis *axis);
+/* Where a value is drawn: never outside. */
+double axis_place(const struct axis *axis, double value);
+size_t axis_ticks(const struct axis *axis, struct tick *ticks, size_t room);
+
+/* Percentiles are drawn by how many nines they have. */
+double axis_nines(double percent);
+
+/* ---- plots (svg.c) ---- */
+
+enum { PLOT_WIDTH = 640, PLOT_HEIGHT = 400 };
+
+struct plot {
+    FILE *out;
+    struct axis x, y;
+    const char *value; /* what y is, in the hover: "median" */
+    const char *unit;  /* of y, in the hover */
+    bool crowded;
+};
+
+/* NAN in low or high: no band there. */
+struct point {
+    double x, y, low, high;
+    char at[40];   /* x in words; empty: the plot's own words */
+    char more[48]; /* behind y in the hover */
+};
+
+enum {
+    DRAW_MARKERS = 1,
+    DRAW_BOLD = 2,   /* stands for its family */
+    DRAW_ALONE = 4,  /* no line between points */
+    DRAW_ROUGHLY = 8 /* values are approximate: four digits will do */
+};
+
+/* Begins the picture: the axes are settled and drawn. words: x of every point, if they are shared.
+ */
+void plot_open(struct plot *plot, const char *name, const char *const *words, size_t count);
+void plot_curve(struct plot *plot, size_t family, const char *label, const struct point *points,
+                size_t count, unsigned how);
+/* Columns from x[0] to x[count]; first is the number of the first among the shared words. */
+void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
+                  const double *y, size_t count, size_t first);
+void plot_close(struct plot *plot);
+
+/* ---- figures (sweep.c, spread.c) ---- */
+
+enum sweep { SWEEP_LATENCY, SWEEP_STREAM_TIME, SWEEP_BANDWIDTH, SWEEP_RATE, SWEEPS };
+
+/* One figure, if there is something to show. as_file: a whole SVG with its own legend and colours.
+ */
+int sweep_draw(const struct cast *cast, enum sweep what, FILE *out, bool as_file, bool *drawn);
+
+/* Percentiles, histogram and course in time of one size. */
+int spread_draw(const struct cast *cast, uint64_t size, FILE *out);
+
+/* ---- text of the page (figures.c, describe.c) ---- */
+
+void figures_headline(const struct cast *cast, FILE *out);
+void figures_table(const struct cast *cast, FILE *out);
+void describe_differences(const struct cast *cast, FILE *out);
+void describe_runs(const struct cast *cast, FILE *out);
+
+/* What differs between runs of one command because it must: where results go. */
+bool option_is_incidental(const char *name);
+
+/* Made of plot.css, page.css and page.js when this is built. */
+extern const char plot_style[], page_style[], page_script[], page_script_hash[];
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures of a result that its document does not state: they come from the histogram, by the rules
+ * that the tools have for their own. */
+#include "study/plot.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BEYOND = 10 };
+
+bool result_streams(const struct study_result *result)
+{
+    return result->method && strncmp(result->method, "stream", 6) == 0;
+}
+
+uint64_t result_samples(const struct study_result *result)
+{
+    uint64_t samples = 0;
+    for (size_t i = 0; i < result->bucket_count; i++)
+        samples += result->buckets[i].count;
+    return samples;
+}
+
+static uint64_t rank_of(double share, uint64_t count)
+{
+    double rank = ceil(share * (double)count - 1e-9);
+    return rank < 1 ? 1 : rank >= (double)count ? count : (uint64_t)rank;
+}
+
+/* Bounds of a bucket reach beyond the samples in it. */
+static double middle(const struct study_result *result, const struct study_bucket *bucket)
+{
+    double value = (bucket->low_us + bucket->high_us) / 2;
+    if (isfinite(result->max_us) && value > result->max_us)
+        value = result->max_us;
+    return isfinite(result->min_us) && value < result->min_us ? result->min_us : value;
+}
+
+static double at_rank(const struct study_result *result, uint64_t rank)
+{
+    uint64_t seen = 0;
+    for (size_t i = 0; i < result->bucket_count; i++) {
+        seen += result->buckets[i].count;
+        if (seen >= rank)
+            return middle(result, &result->buckets[i]);
+    }
+    return NAN;
+}
+
+double result_below(const struct study_result *result, double share)
+{
+    uint64_t count = result_samples(result);
+    return count ? at_rank(result, rank_of(share, count)) : NAN;
+}
+
+double result_percentile(const struct study_result *result, double percent)
+{
+    for (size_t i = 0; i < result->percentile_count; i++)
+        if (fabs(result->percentiles[i].percent - percent) < 1e-9)
+            return result->percentiles[i].us;
+    uint64_t count = result_samples(result), rank = rank_of(percent / 100, count);
+    return count - rank < BEYOND ? NAN : at_rank(result, rank);
+}
+
+static double stated(const struct study_result *result, double percent)
+{
+    for (size_t i = 0; i < result->percentile_count; i++)
+        if (fabs(result->percentiles[i].percent - percent) < 1e-9)
+            return result->percentiles[i].us;
+    return NAN;
+}
+
+size_t result_curve(const struct study_result *result, const double *percents, size_t count,
+                    double *values)
+{
+    uint64_t all = result_samples(result), seen = 0;
+    size_t bucket = 0, n = 0;
+    for (; n < count; n++) {
+        uint64_t rank = rank_of(percents[n] / 100, all);
+        if (all < BEYOND || all - rank < BEYOND)
+            break;
+        for (; seen < rank; bucket++)
+            seen += result->buckets[bucket].count;
+        double said = stated(result, percents[n]);
+        values[n] = isfinite(said) ? said : middle(result, &result->buckets[bucket - 1]);
+    }
+    return n;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets of runs, and what differs between two of them besides the figures. */
+#include "study/study.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RUNS_MOST = 4096 };
+
+/* ---- reading ---- */
+
+static int is_document(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return entry->d_name[0] != '.' && length > 5 &&
+           strcmp(entry->d_name + length - 5, ".json") == 0;
+}
+
+static int read_entry(struct study_set *set, const char *name)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", set->path, name) >= sizeof path)
+        return fail(-EINVAL, "%s: a path that is too long", set->path);
+    int status = study_read(&set->runs[set->count], path);
+    set->count += !status;
+    return status;
+}
+
+static int read_folder(struct study_set *set)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(set->path, &entries, is_document, alphasort), status = 0;
+    if (count < 0)
+        return fail(-EINVAL, "%s: %s", set->path, strerror(errno));
+    if (!count)
+        status = fail(-EINVAL, "%s: no *.json in it", set->path);
+    else if (count > RUNS_MOST)
+        status = fail(-EINVAL, "%s: %d documents, more than %d", set->path, count, RUNS_MOST);
+    else if (!(set->runs = calloc((size_t)count, sizeof *set->runs)))
+        status = fail(-ENOMEM, "no memory for %d runs", count);
+    for (int i = 0; i < count; i++) {
+        if (!status)
+            status = read_entry(set, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+int study_set_read(struct study_set *set, const char *path)
+{
+    struct stat facts;
+    int status;
+    *set = (struct study_set){.path = path};
+    if (!stat(path, &facts) && S_ISDIR(facts.st_mode)) {
+        status = read_folder(set);
+    } else if (!(set->runs = calloc(1, sizeof *set->runs))) {
+        status = fail(-ENOMEM, "no memory for a run");
+    } else {
+        status = study_read(set->runs, path);
+        set->count = !status;
+    }
+    if (status)
+        study_set_free(set);
+    return status;
+}
+
+void study_set_free(struct study_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        study_free(&set->runs[i]);
+    free(set->runs);
+    *set = (struct study_set){0};
+}
+
+/* ---- differences ---- */
+
+enum { LISTS = 3 };
+static const char *const list_names[LISTS] = {"", "client ", "server "};
+
+static const struct study_pair *list_of(const struct study_run *run, int list, size_t *count)
+{
+    *count = list == 0 ? run->option_count : list == 1 ? run->client_count : run->server_count;
+    return list == 0 ? run->options : list == 1 ? run->client : run->server;
+}
+
+static const char *value_in(const struct study_run *run, int list, const char *name)
+{
+    size_t count;
+    const struct study_pair *pairs = list_of(run, list, &count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pairs[i].name, name) == 0)
+            return pairs[i].value;
+    return "";
+}
+
+/* What all runs of a set say. */
+static const char *value_of(const struct study_set *set, int list, const char *name)
+{
+    const char *value = value_in(&set->runs[0], list, name);
+    for (size_t i = 1; i < set->count; i++)
+        if (strcmp(value_in(&set->runs[i], list, name), value) != 0)
+            return "(not the same in all runs)";
+    return value;
+}
+
+/* What differs from one run to the next of itself: where the result went, names handed out. */
+static bool passing(int list, const char *name)
+{
+    return list ? strcmp(name, "name") == 0 : strcmp(name, "json") == 0 || strcmp(name, "csv") == 0;
+}
+
+/* Two ends that changed alike are said once. */
+static bool at_both_ends(const struct study_set *const sets[2], int list, const char *name)
+{
+    for (int i = 0; i < 2 && list; i++)
+        if (strcmp(value_of(sets[i], 1, name), value_of(sets[i], 2, name)) != 0)
+            return false;
+    return list;
+}
+
+static void
+say_difference(const struct study_set *const sets[2], int list, const char *name,
+               void (*say)(void *arg, const char *name, const char *was, const char *is), void *arg)
+{
+    char full[128];
+    const char *was = value_of(sets[0], list, name), *is = value_of(sets[1], list, name);
+    bool both = at_both_ends(sets, list, name);
+    if (passing(list, name) || strcmp(was, is) == 0 || (both && list == 2))
+        return;
+    snprintf(full, sizeof full, "%s%s", both ? "" : list_names[list], name);
+    say(arg, full, *was ? was : "-", *is ? is : "-");
+}
+
+void study_differences(const struct study_set *a, const struct study_set *b,
+                       void (*say)(void *arg, const char *name, const char *was, const char *is),
+                       void *arg)
+{
+    const struct study_set *sets[2] = {a, b};
+    for (int k = 0; k < LISTS * 2; k++) {
+        int list = k / 2;
+        size_t count;
+        const struct study_pair *pairs = list_of(&sets[k % 2]->runs[0], list, &count);
+        for (size_t i = 0; i < count; i++) {
+            /* B's own names only where A does not have them. */
+            if (k % 2 == 0 || !*value_in(&a->runs[0], list, pairs[i].name))
+                say_difference(sets, list, pairs[i].name, say, arg);
+        }
+    }
+}

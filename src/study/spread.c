@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the samples of one size are spread: percentiles on an axis that stretches the tail, a
+ * histogram in columns wider than the documents' buckets, and the course in time. */
+#include "study/plot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { A_DECADE = 20, DECADES = 9, GRID = A_DECADE * DECADES + 1, COLUMNS = 100, WORD = 64 };
+enum { ENOUGH = 20 }; /* samples, for a curve that reaches the median */
+
+/* Curves of this size, and room for what is drawn of them. */
+struct spread {
+    const struct cast *cast;
+    uint64_t size;
+    const struct study_result **results; /* of each curve; NULL where it has none */
+    struct point *points;
+    double percents[GRID];
+    char words[GRID][WORD];
+    const char *word_list[GRID];
+};
+
+/* ---- percentiles ---- */
+
+/* Nines of the grid's points; a half, a quarter and their like are exact. */
+static double grid_nines(size_t i)
+{
+    size_t decade = i / A_DECADE;
+    double part = (double)(i % A_DECADE) / A_DECADE;
+    if (i % A_DECADE == 6)
+        part = log10(2);
+    else if (i % A_DECADE == 12)
+        part = log10(4);
+    return (double)decade + part;
+}
+
+static double grid_percent(size_t i)
+{
+    return 100 - 100 * pow(10, -grid_nines(i));
+}
+
+static void percent_text(size_t i, char *text, size_t room)
+{
+    int digits = 1 + (int)(i / A_DECADE);
+    snprintf(text, room, "%.*f", digits, grid_percent(i));
+    char *end = text + strlen(text);
+    while (end[-1] == '0')
+        *--end = 0;
+    if (end[-1] == '.')
+        *--end = 0;
+    snprintf(end, room - (size_t)(end - text), " %%");
+}
+
+static size_t percentile_points(const struct spread *spread, size_t curve, struct point *points)
+{
+    double values[GRID];
+    const struct study_result *result = spread->results[curve];
+    if (!result || result_samples(result) < ENOUGH)
+        return 0;
+    size_t n = result_curve(result, spread->percents, GRID, values);
+    for (size_t i = 0; i < n; i++)
+        points[i] = (struct point){.x = grid_nines(i), .y = values[i], .low = NAN, .high = NAN};
+    return n;
+}
+
+static void draw_percentiles(struct spread *spread, FILE *out)
+{
+    const struct cast *cast = spread->cast;
+    struct plot plot = {.out = out, .value = "", .unit = "us", .crowded = cast_crowded(cast)};
+    size_t most = 0, n;
+    axis_open(&plot.x, "Percentile", AXIS_PERCENTILE, AXIS_LINEAR);
+    axis_open(&plot.y, "Latency", AXIS_TIME, AXIS_EITHER);
+    axis_fit(&plot.x, 0);
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        n = percentile_points(spread, i, spread->points);
+        most = n > most ? n : most;
+        for (size_t j = 0; j < n; j++) {
+            axis_fit(&plot.x, spread->points[j].x);
+            axis_fit(&plot.y, spread->points[j].y);
+        }
+    }
+    fputs("<figure>\n<h3>Percentiles</h3>\n", out);
+    if (!most) {
+        fprintf(out, "<p class=\"none\">Fewer than %d samples: no curve.</p></figure>\n", ENOUGH);
+        return;
+    }
+    for (size_t i = 0; i < most; i++)
+        percent_text(i, spread->words[i], WORD);
+    plot_open(&plot, "Percentiles, the tail stretched", spread->word_list, most);
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        n = percentile_points(spread, i, spread->points);
+        plot_curve(&plot, cast->curves[i].family, cast->curves[i].label, spread->points, n,
+                   DRAW_ROUGHLY);
+    }
+    plot_close(&plot);
+    fputs("<figcaption>The axis gives every further nine the same room. A curve ends where fewer "
+          "than ten samples lie beyond.</figcaption>\n</figure>\n",
+          out);
+}
+
+/* ---- histogram ---- */
+
+/* Where the body of the samples ends: the tail is for the percentiles, here it would take all the
+ * room. Not a single bucket further than one in a thousand. */
+static double body_end(const struct study_result *result)
+{
+    double least = result_below(result, 0), most = result_below(result, 0.95);
+    return fmin(result_below(result, 0.999), most + 2 * (most - least));
+}
+
+static void histogram_range(const struct spread *spread, struct axis *axis)
+{
+    for (size_t i = 0; i < spread->cast->curve_count; i++) {
+        const struct study_result *result = spread->results[i];
+        if (!result || !result->bucket_count)
+            continue;
+        double end = body_end(result);
+        for (size_t j = 0; j < result->bucket_count; j++) {
+            const struct study_bucket *bucket = &result->buckets[j];
+            if (bucket->low_us > end)
+                break;
+            axis_fit(axis, bucket->low_us);
+            axis_fit(axis, bucket->high_us);
+        }
+    }
+}
+
+/* A bucket's samples lie evenly in it: each column gets the part that it covers, and the first also
+ * what lies before it. Buckets ascend, so the next begins no earlier than at column from. */
+static void pour(const struct study_bucket *bucket, const double *edges, double *columns,
+                 size_t *from)
+{
+    double width = bucket->high_us - bucket->low_us;
+    while (*from < COLUMNS && edges[*from + 1] <= bucket->low_us)
+        ++*from;
+    for (size_t i = *from; i < COLUMNS && (i == *from || edges[i] < bucket->high_us); i++) {
+        double low = i ? fmax(edges[i], bucket->low_us) : bucket->low_us;
+        double share = width > 0 ? (fmin(edges[i + 1], bucket->high_us) - low) / width : i == *from;
+        columns[i] += (double)bucket->count * fmin(fmax(share, 0), 1);
+    }
+}
+
+/* In percent of all samples of the family. Beyond: those right of the last edge. */
+static bool pour_family(const struct spread *spread, size_t family, const double *edges,
+                        double *columns, double *beyond)
+{
+    double all = 0, poured = 0;
+    memset(columns, 0, COLUMNS * sizeof *columns);
+    for (size_t i = 0; i < spread->cast->curve_count; i++) {
+        const struct study_result *result = spread->results[i];
+        if (!result || spread->cast->curves[i].family != family)
+            continue;
+        all += (double)result_samples(result);
+        for (size_t j = 0, from = 0; j < result->bucket_count; j++)
+            pour(&result->buckets[j], edges, columns, &from);
+    }
+    for (size_t i = 0; i < COLUMNS; i++)
+        poured += columns[i];
+    for (size_t i = 0; i < COLUMNS && all > 0; i++)
+        columns[i] *= 100 / all;
+    *beyond += fmax(all - poured, 0);
+    return all > 0;
+}
+
+static void column_edges(const struct axis *axis, double *edges)
+{
+    for (size_t i = 0; i <= COLUMNS; i++) {
+        double share = (double)i / COLUMNS;
+        edges[i] = axis->form == AXIS_LOG ? axis->low * pow(axis->high / axis->low, share)
+                                          : axis->low + (axis->high - axis->low) * share;
+    }
+}
+
+static void draw_columns(struct plot *plot, const struct family *family, size_t number,
+                         const double *edges, const double *columns)
+{
+    size_t first = 0, end = COLUMNS;
+    while (end > first && columns[end - 1] <= 0)
+        end--;
+    while (first < end && columns[first] <= 0)
+        first++;
+    plot_columns(plot, number, family->label, edges + first, columns + first, end - first, first);
+}
+
+static double histogram_plot(struct spread *spread, struct plot *plot, const double *edges)
+{
+    const struct cast *cast = spread->cast;
+    double columns[COLUMNS], beyond = 0, again = 0;
+    axis_open(&plot->y, "Samples a column [%]", AXIS_NUMBER, AXIS_LINEAR);
+    plot->y.from_zero = true;
+    for (size_t i = 0; i < cast->family_count; i++)
+        if (pour_family(spread, i, edges, columns, &beyond))
+            for (size_t j = 0; j < COLUMNS; j++)
+                axis_fit(&plot->y, columns[j]);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        char low[24], high[24];
+        time_text(edges[i], low, sizeof low);
+        time_text(edges[i + 1], high, sizeof high);
+        /* Zeros have no place on a logarithmic axis: the first column takes them. */
+        if (!i && plot->x.form == AXIS_LOG)
+            snprintf(spread->words[i], WORD, "up to %s", high);
+        else
+            snprintf(spread->words[i], WORD, "%s .. %s", low, high);
+    }
+    plot_open(plot, "Histogram", spread->word_list, COLUMNS);
+    for (size_t i = 0; i < cast->family_count; i++)
+        if (pour_family(spread, i, edges, columns, &again))
+            draw_columns(plot, &cast->families[i], i, edges, columns);
+    plot_close(plot);
+    return beyond;
+}
+
+static void draw_histogram(struct spread *spread, FILE *out)
+{
+    struct plot plot = {
+        .out = out, .value = "", .unit = "%", .crowded = spread->cast->family_count > FEW};
+    double edges[COLUMNS + 1], most = 0;
+    axis_open(&plot.x, "Latency", AXIS_TIME, AXIS_EITHER);
+    histogram_range(spread, &plot.x);
+    fputs("<figure>\n<h3>Histogram</h3>\n", out);
+    if (!isfinite(plot.x.low)) {
+        fputs("<p class=\"none\">No samples.</p></figure>\n", out);
+        return;
+    }
+    /* Columns have to agree with the axis, so it is settled here; again in plot_open is harmless.
+     */
+    axis_settle(&plot.x);
+    plot.x.least = plot.x.low > 0 ? plot.x.low : plot.x.least;
+    column_edges(&plot.x, edges);
+    double beyond = histogram_plot(spread, &plot, edges);
+    for (size_t i = 0; i < spread->cast->curve_count; i++)
+        if (spread->results[i] && isfinite(spread->results[i]->max_us))
+            most = fmax(most, spread->results[i]->max_us);
+    fputs("<figcaption>Share of the samples in each of a hundred columns", out);
+    if (spread->cast->family_count < spread->cast->curve_count)
+        fputs(", runs of a command together", out);
+    if (beyond >= 0.5) {
+        char text[24];
+        time_text(most, text, sizeof text);
+        fprintf(out, ". Right of the edge: %.0f, up to %s", beyond, text);
+    }
+    fputs(".</figcaption>\n</figure>\n", out);
+}
+
+/* ---- course in time ---- */
+
+static size_t course_points(const struct study_result *result, struct point *points, bool bands)
+{
+    size_t n = 0;
+    for (size_t i = 0; result && i < result->stretch_count; i++) {
+        const struct study_stretch *s = &result->stretches[i];
+        if (!isfinite(s->end_s) || !isfinite(s->mean_us) || !s->count)
+            continue;
+        points[n] = (struct point){.x = s->end_s, .y = s->mean_us, .low = NAN, .high = NAN};
+        snprintf(points[n].at, sizeof points[n].at, "until %.6g s", s->end_s);
+        if (isfinite(s->min_us) && isfinite(s->max_us))
+            snprintf(points[n].more, sizeof points[n].more, ", %.6g to %.6g us", s->min_us,
+                     s->max_us);
+        if (bands) {
+            points[n].low = s->min_us;
+            points[n].high = s->max_us;
+        }
+        n++;
+    }
+    return n;
+}
+
+static size_t course_axes(const struct spread *spread, struct plot *plot)
+{
+    size_t all = 0;
+    axis_open(&plot->x, "Time since the measurement began [s]", AXIS_NUMBER, AXIS_LINEAR);
+    axis_open(&plot->y, "Latency", AXIS_TIME, AXIS_EITHER);
+    plot->x.from_zero = true;
+    for (size_t i = 0; i < spread->cast->curve_count; i++) {
+        size_t n = course_points(spread->results[i], spread->points, !plot->crowded);
+        for (size_t j = 0; j < n; j++) {
+            axis_fit(&plot->x, spread->points[j].x);
+            axis_fit(&plot->y, spread->points[j].y);
+            axis_fit(&plot->y, spread->points[j].low);
+            axis_fit(&plot->y, spread->points[j].high);
+        }
+        all += n;
+    }
+    return all;
+}
+
+static void draw_course(struct spread *spread, FILE *out)
+{
+    const struct cast *cast = spread->cast;
+    struct plot plot = {.out = out, .value = "mean", .unit = "us", .crowded = cast_crowded(cast)};
+    if (!course_axes(spread, &plot))
+        return;
+    fputs("<figure>\n<h3>Course in time</h3>\n", out);
+    plot_open(&plot, "Course in time", NULL, 0);
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        size_t n = course_points(spread->results[i], spread->points, !plot.crowded);
+        plot_curve(&plot, cast->curves[i].family, cast->curves[i].label, spread->points, n,
+                   DRAW_ROUGHLY | (n == 1 ? DRAW_MARKERS : 0));
+    }
+    plot_close(&plot);
+    fprintf(out, "<figcaption>Mean of each stretch%s.</figcaption>\n</figure>\n",
+            plot.crowded ? "" : "; the band reaches from the least to the largest sample");
+}
+
+/* ---- the three ---- */
+
+static size_t most_points(const struct cast *cast)
+{
+    size_t most = GRID;
+    for (size_t i = 0; i < cast->curve_count; i++)
+        for (size_t j = 0; j < cast->curves[i].count; j++)
+            if (cast->curves[i].results[j]->stretch_count > most)
+                most = cast->curves[i].results[j]->stretch_count;
+    return most;
+}
+
+static void draw(struct spread *spread, FILE *out)
+{
+    const struct cast *cast = spread->cast;
+    for (size_t i = 0; i < GRID; i++) {
+        spread->word_list[i] = spread->words[i];
+        spread->percents[i] = grid_percent(i);
+    }
+    for (size_t i = 0; i < cast->curve_count; i++)
+        spread->results[i] = curve_at(&cast->curves[i], spread->size);
+    draw_percentiles(spread, out);
+    draw_histogram(spread, out);
+    draw_course(spread, out);
+}
+
+int spread_draw(const struct cast *cast, uint64_t size, FILE *out)
+{
+    struct spread *spread = calloc(1, sizeof *spread);
+    void *results = calloc(cast->curve_count + 1, sizeof(struct study_result *));
+    struct point *points = calloc(most_points(cast), sizeof *points);
+    int status = 0;
+    if (spread && results && points) {
+        *spread = (struct spread){.cast = cast, .size = size, .results = results, .points = points};
+        draw(spread, out);
+    } else {
+        status = fail(-ENOMEM, "no memory for a plot");
+    }
+    free(points);
+    free(results);
+    free(spread);
+    return status;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures against size: latency with its band up to the 99th percentile, and what streams carry.
+ * Where there is one size alone, runs stand side by side. A crowd is drawn thinly, under the middle
+ * of each family. */
+#include "study/plot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEDIAN_NOTE "Median; the band reaches up to the 99th percentile."
+
+static const struct {
+    const char *title, *axis, *value, *unit, *note;
+    enum axis_kind kind;
+    bool streams;
+} kinds[SWEEPS] = {
+    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us", MEDIAN_NOTE, AXIS_TIME, false},
+    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "median", "us", MEDIAN_NOTE,
+                           AXIS_TIME, true},
+    [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
+                         "Over the whole time of each test.", AXIS_NUMBER, true},
+    [SWEEP_RATE] = {"Message rate", "Messages a second", "rate", "messages/s",
+                    "Over the whole time of each test.", AXIS_NUMBER, true},
+};
+
+static double value_of(const struct study_result *result, enum sweep what)
+{
+    switch (what) {
+    case SWEEP_BANDWIDTH:
+        return result->bytes_per_s / (1 << 20);
+    case SWEEP_RATE:
+        return result->messages_per_s;
+    default:
+        return result->count ? result->median_us : NAN;
+    }
+}
+
+static bool shown(const struct study_result *result, enum sweep what)
+{
+    return result_streams(result) == kinds[what].streams && isfinite(value_of(result, what));
+}
+
+/* ---- points ---- */
+
+static void set_point(struct point *point, uint64_t size, double value, double tail)
+{
+    char text[24];
+    size_words(size, text, sizeof text);
+    *point = (struct point){.x = (double)size, .y = value, .low = value, .high = tail};
+    snprintf(point->at, sizeof point->at, "%s", text);
+    if (isfinite(tail))
+        snprintf(point->more, sizeof point->more, ", p99 %.9g us", tail);
+}
+
+static size_t curve_points(const struct curve *curve, enum sweep what, struct point *points)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct study_result *result = curve->results[i];
+        bool timed = kinds[what].kind == AXIS_TIME;
+        if (shown(result, what))
+            set_point(&points[n++], result->size, value_of(result, what),
+                      timed ? result_percentile(result, 99) : NAN);
+    }
+    return n;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double middle_of(double *values, size_t count)
+{
+    if (!count)
+        return NAN;
+    qsort(values, count, sizeof *values, ascending);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* The middle of what the runs of a family say. */
+static size_t family_points(const struct cast *cast, size_t family, enum sweep what,
+                            struct point *points, double *room)
+{
+    size_t n = 0;
+    double *tails = room + cast->curve_count;
+    for (size_t s = 0; s < cast->size_count; s++) {
+        size_t values = 0, ends = 0;
+        for (size_t i = 0; i < cast->curve_count; i++) {
+            const struct study_result *result = curve_at(&cast->curves[i], cast->sizes[s]);
+            if (cast->curves[i].family != family || !result || !shown(result, what))
+                continue;
+            double tail = kinds[what].kind == AXIS_TIME ? result_percentile(result, 99) : NAN;
+            room[values++] = value_of(result, what);
+            if (isfinite(tail))
+                tails[ends++] = tail;
+        }
+        if (values)
+            set_point(&points[n++], cast->sizes[s], middle_of(room, values),
+                      middle_of(tails, ends));
+    }
+    return n;
+}
+
+/* ---- against size ---- */
+
+static void fit(struct plot *plot, const struct point *points, size_t count, bool bands)
+{
+    for (size_t i = 0; i < count; i++) {
+        axis_fit(&plot->x, points[i].x);
+        axis_fit(&plot->y, points[i].y);
+        if (bands)
+            axis_fit(&plot->y, points[i].high);
+    }
+}
+
+static void without_bands(struct point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        points[i].low = points[i].high = NAN;
+}
+
+static void fit_all(const struct cast *cast, enum sweep what, struct plot *plot,
+                    struct point *points, double *room)
+{
+    for (size_t i = 0; i < cast->curve_count; i++)
+        fit(plot, points, curve_points(&cast->curves[i], what, points), !plot->crowded);
+    for (size_t i = 0; i < cast->family_count && plot->crowded; i++)
+        fit(plot, points, family_points(cast, i, what, points, room), true);
+}
+
+static void draw_crowd(const struct cast *cast, enum sweep what, struct plot *plot,
+                       struct point *points, double *room)
+{
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        const struct curve *curve = &cast->curves[i];
+        bool single = cast->families[curve->family].members == 1;
+        size_t n = curve_points(curve, what, points);
+        without_bands(points, n);
+        plot_curve(plot, curve->family, curve->label, points, n, single ? DRAW_MARKERS : 0);
+    }
+    for (size_t i = 0; i < cast->family_count; i++) {
+        if (cast->families[i].members == 1)
+            continue;
+        size_t n = family_points(cast, i, what, points, room);
+        plot_curve(plot, i, cast->families[i].label, points, n, DRAW_MARKERS | DRAW_BOLD);
+    }
+}
+
+static void draw_few(const struct cast *cast, enum sweep what, struct plot *plot,
+                     struct point *points)
+{
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        const struct curve *curve = &cast->curves[i];
+        size_t n = curve_points(curve, what, points);
+        plot_curve(plot, curve->family, curve->label, points, n, DRAW_MARKERS);
+    }
+}
+
+static void draw_sizes(const struct cast *cast, enum sweep what, struct plot *plot,
+                       const char *name, struct point *points, double *room)
+{
+    axis_open(&plot->x, "Size [bytes]", AXIS_SIZE, AXIS_LOG);
+    axis_open(&plot->y, kinds[what].axis, kinds[what].kind, AXIS_LOG);
+    fit_all(cast, what, plot, points, room);
+    plot_open(plot, name, NULL, 0);
+    if (plot->crowded)
+        draw_crowd(cast, what, plot, points, room);
+    else
+        draw_few(cast, what, plot, points);
+    plot_close(plot);
+}
+
+/* ---- one size: side by side, families together ---- */
+
+static size_t slot_points(const struct cast *cast, enum sweep what, size_t family,
+                          struct point *points, size_t *slot)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        const struct curve *curve = &cast->curves[i];
+        if (curve->family != family || !curve_points(curve, what, &points[n]))
+            continue;
+        points[n].x = (double)(*slot)++;
+        if (cast->families[family].members > 1)
+            snprintf(points[n].at, sizeof points[n].at, "%.36s", curve->label);
+        n++;
+    }
+    return n;
+}
+
+static void draw_slots(const struct cast *cast, enum sweep what, struct plot *plot,
+                       const char *name, struct point *points)
+{
+    size_t slots = 0;
+    axis_open(&plot->x, "Runs, side by side", AXIS_SLOT, AXIS_LINEAR);
+    axis_open(&plot->y, kinds[what].axis, kinds[what].kind, AXIS_EITHER);
+    for (size_t i = 0; i < cast->family_count; i++)
+        fit(plot, points, slot_points(cast, what, i, points, &slots), true);
+    plot_open(plot, name, NULL, 0);
+    slots = 0;
+    for (size_t i = 0; i < cast->family_count; i++) {
+        size_t n = slot_points(cast, what, i, points, &slots);
+        plot_curve(plot, i, cast->families[i].label, points, n, DRAW_MARKERS | DRAW_ALONE);
+    }
+    plot_close(plot);
+}
+
+/* ---- the figure ---- */
+
+/* How many sizes there are to show, and the first of them. */
+static size_t sizes_shown(const struct cast *cast, enum sweep what, uint64_t *size)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        for (size_t j = 0; j < cast->curves[i].count; j++) {
+            const struct study_result *result = cast->curves[i].results[j];
+            if (!shown(result, what) || (count && result->size == *size))
+                continue;
+            *size = count++ ? *size : result->size;
+        }
+    }
+    return count;
+}
+
+static void file_legend(const struct cast *cast, FILE *out)
+{
+    for (size_t i = 0; i < cast->family_count; i++) {
+        int y = PLOT_HEIGHT + 50 + 22 * (int)i;
+        fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M104 %dh34\"/>", i,
+                i % HUES, i / HUES % 4, y - 5);
+        fprintf(out, "<text class=\"key\" x=\"148\" y=\"%d\">", y);
+        html_text(out, cast->families[i].label);
+        fputs("</text></g>\n", out);
+    }
+}
+
+static void file_open(const struct cast *cast, const char *title, FILE *out)
+{
+    int height = PLOT_HEIGHT + 44 + 22 * (int)cast->family_count + 10;
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+            "height=\"%d\">\n<style>%s</style>\n",
+            PLOT_WIDTH, height, PLOT_WIDTH, height, plot_style);
+    fprintf(out, "<rect class=\"card\" x=\".5\" y=\".5\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n",
+            PLOT_WIDTH - 1, height - 1);
+    fprintf(out, "<text class=\"head\" x=\"18\" y=\"28\">%s</text>\n", title);
+    fprintf(out, "<svg x=\"6\" y=\"40\" width=\"%d\" height=\"%d\">", PLOT_WIDTH, PLOT_HEIGHT);
+}
+
+static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_file, size_t sizes,
+                   uint64_t size, struct point *points, double *room)
+{
+    struct plot plot = {.out = out,
+                        .value = kinds[what].value,
+                        .unit = kinds[what].unit,
+                        .crowded = cast_crowded(cast)};
+    char title[80], text[24];
+    size_words(size, text, sizeof text);
+    if (sizes > 1)
+        snprintf(title, sizeof title, "%s against size", kinds[what].title);
+    else
+        snprintf(title, sizeof title, "%s at %s", kinds[what].title, text);
+    if (as_file)
+        file_open(cast, title, out);
+    else
+        fprintf(out, "<figure class=\"sweep\" data-sweep=\"%d\">\n<h2>%s</h2>\n", (int)what, title);
+    if (sizes > 1)
+        draw_sizes(cast, what, &plot, title, points, room);
+    else
+        draw_slots(cast, what, &plot, title, points);
+    if (as_file) {
+        fputs("</svg>\n", out);
+        file_legend(cast, out);
+        fputs("</svg>\n", out);
+    } else {
+        bool pooled = plot.crowded && sizes > 1 && cast->family_count < cast->curve_count;
+        fprintf(out, "<figcaption>%s%s</figcaption>\n</figure>\n", kinds[what].note,
+                pooled ? " Thin lines are single runs, thick ones the middle of their runs." : "");
+    }
+}
+
+int sweep_draw(const struct cast *cast, enum sweep what, FILE *out, bool as_file, bool *drawn)
+{
+    uint64_t size = 0;
+    size_t sizes = sizes_shown(cast, what, &size);
+    size_t most = 0;
+    /* One point alone is no plot; in a file it is better than nothing. */
+    *drawn = sizes > 1 || (sizes == 1 && (as_file || cast->curve_count > 1));
+    if (!*drawn)
+        return 0;
+    for (size_t i = 0; i < cast->curve_count; i++)
+        most = cast->curves[i].count > most ? cast->curves[i].count : most;
+    most += cast->curve_count + cast->size_count;
+    struct point *points = calloc(most + 1, sizeof *points);
+    double *room = calloc(2 * cast->curve_count + 1, sizeof *room);
+    if (points && room)
+        figure(cast, what, out, as_file, sizes, size, points, room);
+    int status = points && room ? 0 : fail(-ENOMEM, "no memory for a plot of %zu sizes", sizes);
+    free(points);
+    free(room);
+    return status;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft compare: two sets of runs, side by side. */
+#include "tool/shell.h"
+#include "tool/weft.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const outcome_words[] = {[STUDY_SAME] = "same",
+                                            [STUDY_FASTER] = "faster",
+                                            [STUDY_SLOWER] = "slower",
+                                            [STUDY_UNSURE] = "cannot tell",
+                                            [STUDY_ABSENT] = "-"};
+
+/* Both sides and what came of them. */
+struct view {
+    const struct study_set *a, *b;
+    const struct study_terms *terms;
+    const struct study_comparison *c;
+};
+
+/* ---- words ---- */
+
+static void test_text(const struct study_result *r, char *text, size_t room)
+{
+    snprintf(text, room, "%.40s%s%.10s%s%.60s", r->test, r->layout ? " " : "",
+             r->layout ? r->layout : "", *r->label ? " " : "", r->label);
+}
+
+static void figure_text(const struct study_row *row, char *text, size_t room)
+{
+    if (row->rate)
+        snprintf(text, room, "a message");
+    else if (row->percent == 50)
+        snprintf(text, room, "median");
+    else
+        snprintf(text, room, "p%g", row->percent);
+}
+
+static void us_text(double us, char *text, size_t room)
+{
+    if (isnan(us))
+        snprintf(text, room, "-");
+    else
+        unit_us(us, text, room);
+}
+
+static void percent_text(double share, char *text, size_t room)
+{
+    if (isnan(share))
+        snprintf(text, room, "-");
+    else
+        snprintf(text, room, "%+.*f%%", fabs(share) < 9.995 ? 2 : 0, 100 * share);
+}
+
+static void interval_text(const struct study_shift *s, char *text, size_t room)
+{
+    char low[24], high[24];
+    percent_text(s->low, low, sizeof low);
+    percent_text(s->high, high, sizeof high);
+    snprintf(text, room, isnan(s->low) ? "-" : "%s to %s", low, high);
+}
+
+static void p_text(double p, char *text, size_t room)
+{
+    snprintf(text, room, isnan(p) ? "-" : p < 0.0001 ? "<0.0001" : "%.4f", p);
+}
+
+static void print_side(const char *name, const struct study_set *set)
+{
+    const struct study_run *run = &set->runs[0];
+    printf("%s%s%s: %zu %s of %s", name ? name : "", name ? ": " : "", set->path, set->count,
+           set->count == 1 ? "run" : "runs", run->tool);
+    if (run->result_count)
+        printf(" on %s", run->results[0].fabric);
+    printf("\n");
+}
+
+/* ---- what the rows are ---- */
+
+/* Columns that would say the same in every row are left out: a width of 0. */
+struct names {
+    int test, figure;
+};
+
+/* Rows stand at the beginning of structs that are stride bytes long. */
+static struct names find_names(const void *rows, size_t count, size_t stride)
+{
+    char first[2][128] = {"", "median"}, text[2][128];
+    int width[2] = {4, 6};
+    bool differ[2] = {false, false};
+    for (size_t i = 0; i < count; i++) {
+        const struct study_row *row = (const void *)((const char *)rows + i * stride);
+        test_text(row->of, text[0], sizeof text[0]);
+        figure_text(row, text[1], sizeof text[1]);
+        if (!i)
+            memcpy(first[0], text[0], sizeof first[0]);
+        for (int k = 0; k < 2; k++) {
+            differ[k] = differ[k] || strcmp(first[k], text[k]) != 0;
+            width[k] = (int)strlen(text[k]) > width[k] ? (int)strlen(text[k]) : width[k];
+        }
+    }
+    return (struct names){differ[0] ? width[0] : 0, differ[1] ? width[1] : 0};
+}
+
+static void print_cell(int width, const char *text)
+{
+    if (width)
+        printf("%-*s  ", width, text);
+}
+
+static void print_titles(const struct names *names)
+{
+    print_cell(names->test, "Test");
+    print_cell(names->figure, "Figure");
+    printf("%10s", "Bytes");
+}
+
+static void print_row(const struct names *names, const struct study_row *row)
+{
+    char text[128];
+    test_text(row->of, text, sizeof text);
+    print_cell(names->test, text);
+    figure_text(row, text, sizeof text);
+    print_cell(names->figure, text);
+    printf("%10" PRIu64, row->of->size);
+}
+
+/* ---- one set ---- */
+
+int spread_set(const struct study_set *set, const struct weft_options *options)
+{
+    struct study_terms terms;
+    struct study_spread *rows = NULL;
+    size_t count = 0;
+    int status = weft_terms(options, &terms);
+    if (!status)
+        status = study_spread(set, &terms, &rows, &count);
+    if (status)
+        return status;
+    struct names names = find_names(rows, count, sizeof *rows);
+    print_side(NULL, set);
+    print_titles(&names);
+    printf(" %11s %11s %11s %9s\n", "Median[us]", "Min[us]", "Max[us]", "Spread");
+    for (size_t i = 0; i < count; i++) {
+        const struct study_spread *s = &rows[i];
+        char middle[24], min[24], max[24], spread[24];
+        us_text(s->middle_us, middle, sizeof middle);
+        us_text(s->min_us, min, sizeof min);
+        us_text(s->max_us, max, sizeof max);
+        snprintf(spread, sizeof spread, s->middle_us > 0 ? "%.2f%%" : "-",
+                 100 * (s->max_us - s->min_us) / s->middle_us);
+        print_row(&names, &s->row);
+        printf(" %11s %11s %11s %9s\n", middle, min, max, spread);
+    }
+    free(rows);
+    return shell_flush("the summary");
+}
+
+/* ---- two sets ---- */
+
+static void print_difference(void *arg, const char *name, const char *was, const char *is)
+{
+    (void)arg;
+    printf("%s: %s -> %s\n", name, was, is);
+}
+
+static void print_shift(const struct view *v, const struct names *names,
+                        const struct study_shift *s)
+{
+    char a[24], b[24], shift[24], interval[64], p[24];
+    bool lone = v->a->count == 1 || v->b->count == 1;
+    us_text(s->a_us, a, sizeof a);
+    us_text(s->b_us, b, sizeof b);
+    percent_text(s->shift, shift, sizeof shift);
+    interval_text(s, interval, sizeof interval);
+    p_text(lone ? NAN : s->p, p, sizeof p);
+    print_row(names, &s->row);
+    printf(" %11s %11s %9s %20s %8s  %s\n", a, b, shift, interval, p, outcome_words[s->outcome]);
+}
+
+static double largest(const struct study_comparison *c, enum study_outcome outcome)
+{
+    double most = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->shifts[i].outcome == outcome && fabs(c->shifts[i].shift) > most)
+            most = fabs(c->shifts[i].shift);
+    return 100 * most;
+}
+
+static void print_unsure(const struct view *v)
+{
+    const struct study_comparison *c = v->c;
+    if (c->absent == c->count)
+        printf("Cannot tell: no figure that every run has\n");
+    else if (v->a->count == 1 && v->b->count == 1)
+        printf("Cannot tell: one run a side; %zu are needed (weft repeat makes them)\n",
+               c->runs_needed);
+    else
+        printf("Cannot tell: %zu and %zu runs; %zu a side are needed (weft repeat makes them)\n",
+               v->a->count, v->b->count, c->runs_needed);
+}
+
+static void print_verdict(const struct view *v)
+{
+    const struct study_comparison *c = v->c;
+    size_t rows = c->count - c->absent;
+    if (c->outcome == STUDY_UNSURE)
+        print_unsure(v);
+    else if (c->outcome == STUDY_SAME)
+        printf("Same: no shift of %g %% or more that chance does not explain\n",
+               100 * v->terms->min_effect);
+    if (c->slower)
+        printf("Slower: %zu of %zu, by up to %.1f %%\n", c->slower, rows, largest(c, STUDY_SLOWER));
+    if (c->faster)
+        printf("Faster: %zu of %zu, by up to %.1f %%\n", c->faster, rows, largest(c, STUDY_FASTER));
+}
+
+static int print_view(const struct view *v)
+{
+    struct names names = find_names(v->c->shifts, v->c->count, sizeof *v->c->shifts);
+    print_side("A", v->a);
+    print_side("B", v->b);
+    study_differences(v->a, v->b, print_difference, NULL);
+    print_titles(&names);
+    printf(" %11s %11s %9s %20s %8s  %s\n", "A[us]", "B[us]", "Shift", "95% interval", "p",
+           "Verdict");
+    for (size_t i = 0; i < v->c->count; i++)
+        print_shift(v, &names, &v->c->shifts[i]);
+    print_verdict(v);
+    return shell_flush("the comparison");
+}
+
+/* ---- JSON ---- */
+
+static void write_side(struct json *j, const char *key, const struct study_set *set)
+{
+    json_open(j, key, '{');
+    json_text(j, "path", set->path);
+    json_text(j, "tool", set->runs[0].tool);
+    json_count(j, "runs", set->count);
+    json_close(j, '}');
+}
+
+static void write_difference(void *arg, const char *name, const char *was, const char *is)
+{
+    json_open(arg, NULL, '{');
+    json_text(arg, "name", name);
+    json_text(arg, "a", was);
+    json_text(arg, "b", is);
+    json_close(arg, '}');
+}
+
+static void write_shift(struct json *j, const struct study_shift *s)
+{
+    json_open(j, NULL, '{');
+    json_text(j, "test", s->row.of->test);
+    json_text(j, "label", s->row.of->label);
+    json_text(j, "layout", s->row.of->layout);
+    json_count(j, "size", s->row.of->size);
+    json_number(j, "percent", s->row.percent);
+    json_bool(j, "per_message", s->row.rate);
+    json_number(j, "a_us", s->a_us);
+    json_number(j, "b_us", s->b_us);
+    json_number(j, "shift_percent", 100 * s->shift);
+    json_number(j, "low_percent", 100 * s->low);
+    json_number(j, "high_percent", 100 * s->high);
+    json_number(j, "p", s->p);
+    json_text(j, "verdict", s->outcome == STUDY_ABSENT ? NULL : outcome_words[s->outcome]);
+    json_close(j, '}');
+}
+
+static void write_view(const struct view *v, FILE *out)
+{
+    struct json j = {.out = out};
+    json_open(&j, NULL, '{');
+    json_text(&j, "schema", "weft-comparison");
+    json_count(&j, "version", 1);
+    json_text(&j, "verdict", outcome_words[v->c->outcome]);
+    json_number(&j, "alpha", STUDY_ALPHA);
+    json_number(&j, "min_effect_percent", 100 * v->terms->min_effect);
+    write_side(&j, "a", v->a);
+    write_side(&j, "b", v->b);
+    json_open(&j, "differences", '[');
+    study_differences(v->a, v->b, write_difference, &j);
+    json_close(&j, ']');
+    json_open(&j, "shifts", '[');
+    for (size_t i = 0; i < v->c->count; i++)
+        write_shift(&j, &v->c->shifts[i]);
+    json_close(&j, ']');
+    json_close(&j, '}');
+    fputc('\n', out);
+}
+
+static int save_view(const struct view *v, const char *path)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&bytes, &length);
+    if (!out)
+        return fail(-ENOMEM, "no memory for a comparison");
+    write_view(v, out);
+    int status =
+        fclose(out) ? fail(-ENOMEM, "no memory for a comparison") : save_write(path, bytes, length);
+    free(bytes);
+    return status;
+}
+
+/* ---- the command ---- */
+
+/* What the reader of the figures should know. */
+static void say_doubts(const struct view *v)
+{
+    const struct study_comparison *c = v->c;
+    size_t fewer = v->a->count < v->b->count ? v->a->count : v->b->count;
+    if (*c->ignored)
+        warn("compared nevertheless: %s", c->ignored);
+    if (c->absent)
+        warn("%zu of %zu figures are not in every run: too few samples, or none", c->absent,
+             c->count);
+    if (c->one_after_the_other)
+        warn("all of one set was run before the other, so that a drift of the machine would look "
+             "like a difference; weft repeat N -- A -- B takes turns");
+    if (c->outcome == STUDY_SAME && fewer < c->runs_wanted)
+        warn("a shift of one of the %zu rows alone is seen from %zu runs a side up",
+             c->count - c->absent, c->runs_wanted);
+}
+
+int compare_sets(const struct study_set *a, const struct study_set *b,
+                 const struct weft_options *options)
+{
+    struct study_terms terms;
+    struct study_comparison c;
+    int status = weft_terms(options, &terms);
+    if (!status)
+        status = study_compare(a, b, &terms, &c);
+    if (status)
+        return status;
+    struct view view = {.a = a, .b = b, .terms = &terms, .c = &c};
+    say_doubts(&view);
+    if (strcmp(options->json, "-") != 0)
+        status = print_view(&view);
+    if (!status && *options->json)
+        status = save_view(&view, options->json);
+    if (!status && c.outcome == STUDY_SLOWER)
+        status = EXIT_THRESHOLD;
+    else if (!status && c.outcome == STUDY_UNSURE)
+        status = EXIT_UNSURE;
+    study_comparison_free(&c);
+    return status;
+}
+
+int compare_command(const struct command *command, int argc, char **argv)
+{
+    static struct weft_options options;
+    const char *places[argc];
+    struct study_set a = {0}, b = {0};
+    struct study_terms terms;
+    int given, status = weft_parse(command, argc, argv, &options, places, &given);
+    if (status)
+        return status < 0 ? status : 0;
+    if (given != 2)
+        return fail(-EINVAL, "%d given, but it takes two: A and B", given);
+    status = weft_terms(&options, &terms);
+    if (!status && *options.json)
+        status = save_check(options.json);
+    if (!status)
+        status = study_set_read(&a, places[0]);
+    if (!status)
+        status = study_set_read(&b, places[1]);
+    if (!status)
+        status = compare_sets(&a, &b, &options);
+    study_set_free(&a);
+    study_set_free(&b);
+    return status;
+}

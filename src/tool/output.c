@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of results: the table at once, documents and verdicts at the end. A run that failed
+ * or was interrupted leaves its document too. */
+#include "tool/output.h"
+#include "tool/progress.h"
+#include "tool/shell.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what bench tells ---- */
+
+static int on_begin(struct report *report, const struct bench_facts *facts)
+{
+    struct output *o = (struct output *)report;
+    o->facts = facts;
+    o->document.client = facts->about[0];
+    o->document.server = facts->about[1];
+    progress_begin();
+    return o->table_off ? 0 : o->table.report.ops->begin(&o->table.report, facts);
+}
+
+static int on_sample(struct report *report, uint64_t number, uint64_t ps)
+{
+    struct output *o = (struct output *)report;
+    return o->table_off ? 0 : o->table.report.ops->sample(&o->table.report, number, ps);
+}
+
+static int on_row(struct report *report, const struct result *result)
+{
+    struct output *o = (struct output *)report;
+    const struct bench_facts *f = o->facts;
+    char device[FABRIC_DEVICE_MAX + 40], label[64] = "";
+    progress_clear();
+    snprintf(device, sizeof device, "%s%s%s", f->choice->ops->name, *f->choice->device ? ":" : "",
+             f->choice->device);
+    if (f->op->label)
+        f->op->label(f->plan, label, sizeof label);
+    struct outcome outcome = {.test = f->op->name,
+                              .label = label,
+                              .size = result->size,
+                              .fabric = f->choice->ops->name,
+                              .device = device,
+                              .form = f->fabric->form,
+                              .why = f->why,
+                              .method = f->method->name,
+                              .proves = f->proves,
+                              .half_round_trip = f->op->legs == 2,
+                              .clock = f->ticks->kind,
+                              .clock_cost_ns = (double)f->ticks->cost_ps / f->op->legs / 1000,
+                              .clock_subtracted = true,
+                              .complete = result->complete,
+                              .stats = result->stats,
+                              .us_per_unit = 1e-6,
+                              .elapsed_s = NAN,
+                              .bytes_per_s = NAN,
+                              .messages_per_s = NAN,
+                              .reverse_elapsed_s = NAN,
+                              .interference = result->interference,
+                              .series = result->series};
+    output_add(o, &outcome);
+    return o->table_off ? 0 : o->table.report.ops->row(&o->table.report, result);
+}
+
+static void on_progress(struct report *report, const struct progress *progress)
+{
+    (void)report;
+    progress_show(progress);
+}
+
+static int on_end(struct report *report, int status)
+{
+    struct output *o = (struct output *)report;
+    progress_clear();
+    return o->table_off ? 0 : o->table.report.ops->end(&o->table.report, status);
+}
+
+static const struct report_ops output_ops = {.name = "output",
+                                             .begin = on_begin,
+                                             .sample = on_sample,
+                                             .row = on_row,
+                                             .progress = on_progress,
+                                             .end = on_end};
+
+/* ---- wishes ---- */
+
+int output_bar(const struct plan_output *w)
+{
+    const char *given = *w->json          ? "--json"
+                        : *w->csv         ? "--csv"
+                        : *w->fail_if     ? "--fail-if"
+                        : *w->percentiles ? "--percentiles"
+                                          : NULL;
+    return given ? fail(-EINVAL, "%s is for the client: a server measures nothing", given) : 0;
+}
+
+static int parse_conditions(struct output *o, bool rates)
+{
+    char *rest = o->text, *one;
+    int status = 0;
+    snprintf(o->text, sizeof o->text, "%s", o->wish->fail_if);
+    while (rest && *rest && !status && (one = strsep(&rest, "\n"))) {
+        if (o->condition_count == OUTPUT_CONDITIONS)
+            return fail(-EINVAL, "--fail-if: at most %d conditions", OUTPUT_CONDITIONS);
+        status = condition_parse(one, rates, &o->conditions[o->condition_count++]);
+    }
+    return status;
+}
+
+static int check_files(const struct plan_output *w)
+{
+    if (*w->json && strcmp(w->json, w->csv) == 0)
+        return fail(-EINVAL, "--json and --csv both write to %s", w->json);
+    int status = *w->json ? save_check(w->json) : 0;
+    return status || !*w->csv ? status : save_check(w->csv);
+}
+
+int output_open(struct output *o, const struct plan_output *wish,
+                const struct output_author *author)
+{
+    *o = (struct output){.report = {&output_ops},
+                         .wish = wish,
+                         .table_off = strcmp(wish->json, "-") == 0 || strcmp(wish->csv, "-") == 0};
+    int status = report_percentiles(wish->percentiles, o->percentiles);
+    if (!status)
+        status = parse_conditions(o, author->rates);
+    if (!status)
+        status = check_files(wish);
+    if (!status)
+        status = document_open(&o->document, author->tool, author->argc, author->argv, author->set,
+                               o->percentiles);
+    if (!status)
+        o->findings.out = open_memstream(&o->findings.bytes, &o->findings.length);
+    o->open = !status;
+    report_table_open(&o->table, stdout, o->percentiles);
+    return status;
+}
+
+/* ---- results ---- */
+
+static void find(struct output *o, const struct condition *c, const struct outcome *outcome)
+{
+    char text[64], label[160] = "";
+    double value;
+    enum verdict verdict = condition_judge(c, outcome, &value);
+    if (verdict == VERDICT_NONE)
+        return;
+    document_judge(&o->document, c, value, verdict);
+    if (verdict == VERDICT_PASSED || !o->findings.out)
+        return;
+    if (outcome->label && *outcome->label)
+        snprintf(label, sizeof label, "%.150s, ", outcome->label);
+    if (verdict == VERDICT_UNKNOWN) {
+        o->unsure++;
+        fprintf(o->findings.out, "cannot tell whether %s: %ssize %llu has too few samples (%llu)\n",
+                c->text, label, (unsigned long long)outcome->size,
+                (unsigned long long)outcome->stats->count);
+        return;
+    }
+    o->failed++;
+    condition_value(c, value, text, sizeof text);
+    fprintf(o->findings.out, "failed, because %s: %ssize %llu has %s\n", c->text, label,
+            (unsigned long long)outcome->size, text);
+}
+
+void output_add(struct output *o, const struct outcome *outcome)
+{
+    if (!o->open)
+        return;
+    document_add(&o->document, outcome);
+    for (int i = 0; i < o->condition_count; i++)
+        find(o, &o->conditions[i], outcome);
+}
+
+/* ---- the end ---- */
+
+static void say_findings(struct output *o)
+{
+    char *rest, *one;
+    if (!o->findings.out)
+        return;
+    fclose(o->findings.out);
+    rest = o->findings.bytes;
+    while (rest && *rest && (one = strsep(&rest, "\n")))
+        shell_say(one);
+    free(o->findings.bytes);
+    o->findings = (struct paper){0};
+}
+
+static int save(struct output *o, int code, const char *reason)
+{
+    struct ending ending = {
+        .state = code == EXIT_DONE || code == EXIT_THRESHOLD || code == EXIT_UNSURE ? "complete"
+                 : code > EXIT_SIGNAL                                               ? "interrupted"
+                                                                                    : "failed",
+        .exit = code,
+        .reason = reason};
+    int json = *o->wish->json ? document_save_json(&o->document, &ending, o->wish->json) : 0;
+    if (json)
+        shell_say(fail_reason());
+    int csv = *o->wish->csv ? document_save_csv(&o->document, o->wish->csv) : 0;
+    if (csv)
+        shell_say(fail_reason());
+    return json ? json : csv;
+}
+
+void output_drop(struct output *o)
+{
+    if (!o->open)
+        return;
+    if (o->findings.out)
+        fclose(o->findings.out);
+    free(o->findings.bytes);
+    o->findings = (struct paper){0};
+    document_close(&o->document);
+    o->open = false;
+}
+
+int output_close(struct output *o, int code, const char *reason)
+{
+    char why[1024];
+    if (!o->open)
+        return code;
+    progress_clear();
+    snprintf(why, sizeof why, "%s", code ? reason : "");
+    say_findings(o);
+    if (code == EXIT_DONE)
+        code = o->failed ? EXIT_THRESHOLD : o->unsure ? EXIT_UNSURE : EXIT_DONE;
+    int status = save(o, code, why);
+    output_drop(o);
+    return status && (code == EXIT_DONE || code == EXIT_THRESHOLD || code == EXIT_UNSURE)
+               ? EXIT_FAILED
+               : code;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside tool: where a client's results go besides the table, and what is made of them. */
+#ifndef WEFT_TOOL_OUTPUT_H
+#define WEFT_TOOL_OUTPUT_H
+
+#include "report/report.h"
+
+/* The rows of struct plan_output, the same in every tool. */
+#define OUTPUT_FIELD(base, member) .type = OPT_TEXT, .field = offsetof(base, member)
+#define OUTPUT_ROWS(base, output, tools)                                                           \
+    {.name = "percentiles",                                                                        \
+     OUTPUT_FIELD(base, output.percentiles),                                                       \
+     .max = PLAN_PERCENTILES,                                                                      \
+     .word = "LIST",                                                                               \
+     .takes = (tools),                                                                             \
+     .flags = OPT_OURS,                                                                            \
+     .help = "Columns for percentiles, such as 50,99,99.9;\n"                                      \
+             "\"-\" where fewer than ten samples lie beyond"},                                     \
+        {.name = "json",                                                                           \
+         OUTPUT_FIELD(base, output.json),                                                          \
+         .max = PLAN_PATH,                                                                         \
+         .word = "FILE",                                                                           \
+         .takes = (tools),                                                                         \
+         .flags = OPT_OURS,                                                                        \
+         .help = "Write all that was run and measured as JSON\n"                                   \
+                 "(\"-\": to standard output, instead of the table)"},                             \
+        {.name = "csv",                                                                            \
+         OUTPUT_FIELD(base, output.csv),                                                           \
+         .max = PLAN_PATH,                                                                         \
+         .word = "FILE",                                                                           \
+         .takes = (tools),                                                                         \
+         .flags = OPT_OURS,                                                                        \
+         .help = "The same as CSV, a row a result"},                                               \
+    {                                                                                              \
+        .name = "fail-if", OUTPUT_FIELD(base, output.fail_if), .max = PLAN_CONDITIONS,             \
+        .word = "COND", .takes = (tools), .flags = OPT_OURS | OPT_REPEATS,                         \
+        .help = "Exit with 3 if this holds for a result, such as\n"                                \
+                "'p99 > 5us' or 'median@4K >= 800ns'; may be\n"                                    \
+                "given again"                                                                      \
+    }
+
+enum { OUTPUT_CONDITIONS = 32 };
+
+struct output {
+    struct report report; /* what bench tells goes to the table and into the document */
+    const struct plan_output *wish;
+    bool open, table_off; /* the table's place is taken by a document */
+    struct report_table table;
+    const struct bench_facts *facts;
+    double percentiles[REPORT_PERCENTILES + 1];
+    char text[PLAN_CONDITIONS]; /* of the conditions */
+    struct condition conditions[OUTPUT_CONDITIONS];
+    int condition_count;
+    struct document document;
+    unsigned failed, unsure;
+    struct paper findings; /* a line each */
+};
+
+/* Who a document is by. */
+struct output_author {
+    const char *tool;
+    int argc;
+    char **argv;
+    const struct opt_set *set;
+    bool rates; /* it measures bandwidth and message rate too */
+};
+
+/* What is wrong with the wishes, and files that cannot be written, are said before anything runs.
+ */
+int output_open(struct output *output, const struct plan_output *wish,
+                const struct output_author *author);
+
+/* Refuses the wishes, at an end that measures nothing. */
+int output_bar(const struct plan_output *wish);
+
+/* Forgets it all: this end turned out to measure nothing. */
+void output_drop(struct output *output);
+
+/* A result: into the documents, and judged. */
+void output_add(struct output *output, const struct outcome *outcome);
+
+/* Writes the documents and says what was found. code is the exit code so far and reason its
+ * sentence; returns the one to exit with. */
+int output_close(struct output *output, int code, const char *reason);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How far a run is, on a terminal. Runs that are over within seconds need no such line. */
+#include "tool/progress.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FIRST_MS = 1000, LEAST_MS = 2000, EVERY_MS = 250 };
+
+static struct {
+    bool on, shown;
+    uint64_t since_ms, said_ms;
+} line;
+
+void progress_begin(void)
+{
+    const char *terminal = getenv("TERM");
+    line.on = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+    line.since_ms = line.said_ms = clock_ms();
+}
+
+/* A terminal that was stopped (Ctrl-S) must not stop the run. */
+static bool takes_it(void)
+{
+    struct pollfd errors = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&errors, 1, 0) == 1 && errors.revents & POLLOUT;
+}
+
+static void put(const char *text)
+{
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+    (void)n; /* if nobody sees it, nobody misses it */
+}
+
+static void time_left(double seconds, char *text, size_t room)
+{
+    uint64_t s = (uint64_t)(seconds + 0.5);
+    if (s < 60)
+        snprintf(text, room, "%u s", (unsigned)s);
+    else if (s < 3600)
+        snprintf(text, room, "%u min %02u s", (unsigned)(s / 60), (unsigned)(s % 60));
+    else
+        snprintf(text, room, "%llu h %02u min", (unsigned long long)(s / 3600),
+                 (unsigned)(s / 60 % 60));
+}
+
+void progress_show(const struct progress *p)
+{
+    char text[160], left[32], which[48] = "";
+    uint64_t now_ms = clock_ms(), past_ms = now_ms - line.since_ms;
+    double share = p->share < 0 ? 0 : p->share > 1 ? 1 : p->share;
+    if (!line.on || past_ms < FIRST_MS || now_ms - line.said_ms < EVERY_MS || !p->sizes)
+        return;
+    share = ((double)p->done + share) / (double)p->sizes;
+    if (share <= 0 || (double)past_ms / share < LEAST_MS || !takes_it())
+        return;
+    line.said_ms = now_ms;
+    line.shown = true;
+    if (p->sizes > 1)
+        snprintf(which, sizeof which, " (%u of %u)", p->done + 1, p->sizes);
+    time_left((double)past_ms / 1000 * (1 - share) / share, left, sizeof left);
+    snprintf(text, sizeof text, "\rsize %zu%s: %.0f %% done, %s left\033[K", p->size, which,
+             100 * share, left);
+    put(text);
+}
+
+void progress_clear(void)
+{
+    if (line.shown)
+        put("\r\033[K");
+    line.shown = false;
+}

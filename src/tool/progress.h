@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside tool: one line on a terminal that says how far a run is. Never in a pipe. */
+#ifndef WEFT_TOOL_PROGRESS_H
+#define WEFT_TOOL_PROGRESS_H
+
+#include "bench/bench.h"
+
+/* A run begins. */
+void progress_begin(void);
+
+/* Says where it stands, if that is worth a line by now and the terminal takes it at once. */
+void progress_show(const struct progress *progress);
+
+/* Takes the line away, before anything else is printed. */
+void progress_clear(void);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft repeat: whole processes, again and again. Two commands take turns, A B B A, so that a
+ * machine that drifts does so for both alike. While one runs, this process sleeps. */
+#include "tool/shell.h"
+#include "tool/weft.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RUNS_MOST = 4096, SIDES = 2, STOP_MS = 10000 };
+
+struct side {
+    char **words; /* as exec wants them: the command's, then --json and the file's */
+    int count;    /* of its own */
+    char program[PATH_MAX];
+    char text[1024]; /* as it was typed */
+    char folder[PATH_MAX];
+};
+
+struct repeat {
+    struct weft_options options;
+    uint64_t runs;
+    struct side sides[SIDES];
+    int side_count;
+    char folder[PATH_MAX];
+    bool passing;   /* the folder is to be removed */
+    sigset_t usual; /* the signals that are blocked outside of waiting */
+};
+
+static const char *const side_names[SIDES] = {"a", "b"};
+
+/* ---- the command line ---- */
+
+/* Beside this program first: there is the tool that belongs to it. */
+static void find_program(struct side *s, const char *name)
+{
+    ssize_t n = strchr(name, '/') ? -1 : readlink("/proc/self/exe", s->program, PATH_MAX - 1);
+    s->program[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(s->program, '/');
+    size_t room = slash ? (size_t)(s->program + PATH_MAX - slash - 1) : 0;
+    if (slash && (size_t)snprintf(slash + 1, room, "%s", name) < room && !access(s->program, X_OK))
+        return;
+    snprintf(s->program, PATH_MAX, "%s", name);
+}
+
+static void add_text(struct side *s, const char *word)
+{
+    size_t used = strlen(s->text);
+    snprintf(s->text + used, sizeof s->text - used, "%s%s", used ? " " : "", word);
+}
+
+static int take_side(struct repeat *r, const char **words, int count)
+{
+    struct side *s = &r->sides[r->side_count++];
+    if (!count)
+        return fail(-EINVAL, "a command is missing: N -- TOOL ... [-- TOOL ...]");
+    s->words = calloc((size_t)count + 3, sizeof *s->words);
+    if (!s->words)
+        return fail(-ENOMEM, "no memory for a command");
+    s->count = count;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], "--json") == 0 || strncmp(words[i], "--json=", 7) == 0)
+            return fail(-EINVAL, "%s has --json already; -o DIR keeps the documents", words[0]);
+        s->words[i] = (char *)words[i];
+        add_text(s, words[i]);
+    }
+    find_program(s, words[0]);
+    return 0;
+}
+
+static int take_commands(struct repeat *r, const char **words, int count)
+{
+    int status = 0;
+    for (int first = 0, i = 0; i <= count && !status; i++) {
+        if (i < count && strcmp(words[i], "--") != 0)
+            continue;
+        if (r->side_count == SIDES)
+            return fail(-EINVAL, "more than two commands");
+        status = take_side(r, words + first, i - first);
+        first = i + 1;
+    }
+    return status;
+}
+
+static int take_words(struct repeat *r, const char **places, int given)
+{
+    struct study_terms terms;
+    if (!given)
+        return fail(-EINVAL, "how often is missing: N -- TOOL ... [-- TOOL ...]");
+    if (unit_number(places[0], &r->runs) || r->runs < 1 || r->runs > RUNS_MOST)
+        return fail(-EINVAL, "N is not a number of runs: \"%s\" (accepted: 1 to %d)", places[0],
+                    RUNS_MOST);
+    int status = take_commands(r, places + 1, given - 1);
+    if (!status && r->side_count < SIDES && *r->options.json)
+        status = fail(-EINVAL, "--json is for the comparison of two commands");
+    if (!status && *r->options.json)
+        status = save_check(r->options.json);
+    return status ? status : weft_terms(&r->options, &terms);
+}
+
+/* ---- the folder ---- */
+
+static bool is_empty(const char *path)
+{
+    DIR *folder = opendir(path);
+    int entries = 0;
+    while (folder && entries < 3 && readdir(folder))
+        entries++;
+    if (folder)
+        closedir(folder);
+    return folder && entries < 3;
+}
+
+static int make_folder(const char *path)
+{
+    if (!mkdir(path, 0777) || (errno == EEXIST && is_empty(path)))
+        return 0;
+    if (errno == EEXIST)
+        return fail(-EEXIST, "%s: there already, and not an empty folder", path);
+    return fail(-errno, "%s: cannot be made: %s", path, strerror(errno));
+}
+
+static int make_passing(struct repeat *r)
+{
+    const char *place = getenv("TMPDIR");
+    int n = snprintf(r->folder, sizeof r->folder, "%s/weft-repeat-XXXXXX",
+                     place && *place ? place : "/tmp");
+    if (n < 0 || n >= (int)sizeof r->folder || !mkdtemp(r->folder))
+        return fail(-errno, "no folder for the documents: %s", strerror(errno));
+    r->passing = true;
+    return 0;
+}
+
+static int make_folders(struct repeat *r)
+{
+    int status = 0;
+    if (*r->options.output) {
+        snprintf(r->folder, sizeof r->folder, "%s", r->options.output);
+        status = make_folder(r->folder);
+    } else {
+        status = make_passing(r);
+    }
+    for (int i = 0; i < SIDES && i < r->side_count && !status; i++) {
+        struct side *s = &r->sides[i];
+        int n = r->side_count == 1
+                    ? snprintf(s->folder, PATH_MAX, "%s", r->folder)
+                    : snprintf(s->folder, PATH_MAX, "%s/%s", r->folder, side_names[i]);
+        if (n >= PATH_MAX)
+            status = fail(-ENAMETOOLONG, "%s: a path that is too long", r->folder);
+        else if (r->side_count > 1)
+            status = make_folder(s->folder);
+    }
+    return status;
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+static void remove_passing(const struct repeat *r)
+{
+    if (!r->passing)
+        return;
+    for (int i = 0; i < r->side_count; i++)
+        if (*r->sides[i].folder)
+            remove_folder(r->sides[i].folder);
+    remove_folder(r->folder);
+}
+
+/* ---- one run ---- */
+
+/* In the child. What exec has to complain about goes into the pipe. */
+static void become(const struct repeat *r, const struct side *s, int complaint, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    sigprocmask(SIG_SETMASK, &r->usual, NULL);
+    int null = r->options.verbose ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0)
+        dup2(null, STDOUT_FILENO);
+    execvp(s->program, s->words);
+    int error = errno;
+    if (write(complaint, &error, sizeof error) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static int start(const struct repeat *r, const struct side *s, pid_t *child)
+{
+    int ends[2], error = 0;
+    pid_t parent = getpid();
+    if (pipe2(ends, O_CLOEXEC))
+        return fail(-errno, "no pipe: %s", strerror(errno));
+    fflush(stdout);
+    *child = fork();
+    if (!*child)
+        become(r, s, ends[1], parent);
+    int status = *child < 0 ? fail(-errno, "no process: %s", strerror(errno)) : 0;
+    close(ends[1]);
+    if (!status && read(ends[0], &error, sizeof error) > 0) {
+        waitpid(*child, NULL, 0);
+        status = fail(error == EINVAL ? -ENOEXEC : -error, "%s: cannot be started: %s", s->words[0],
+                      strerror(error));
+    }
+    close(ends[0]);
+    return status;
+}
+
+/* Signals come only while this waits, so that none is missed; the first is passed on. */
+static int await(const struct repeat *r, pid_t child)
+{
+    int ended = W_EXITCODE(EXIT_FAILED, 0);
+    bool told = false;
+    uint64_t until_ms = 0;
+    while (waitpid(child, &ended, WNOHANG) == 0) {
+        struct timespec while_s = {.tv_sec = 1};
+        if (shell_stop && !told) {
+            kill(child, shell_stop);
+            told = true;
+            until_ms = clock_ms() + STOP_MS;
+        }
+        if (told && clock_ms() > until_ms)
+            kill(child, SIGKILL);
+        ppoll(NULL, 0, &while_s, &r->usual);
+    }
+    return ended;
+}
+
+static void on_child(int number)
+{
+    (void)number;
+}
+
+static void hold_signals(struct repeat *r)
+{
+    struct sigaction action = {.sa_handler = on_child};
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGCHLD);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    sigaction(SIGCHLD, &action, NULL);
+    shell_catch_signals();
+    sigprocmask(SIG_BLOCK, &held, &r->usual);
+}
+
+/* A run that failed ends the whole with its own exit code. */
+static int judge_run(const char *which, int ended)
+{
+    if (shell_stop)
+        return fail(-EINTR, "interrupted in %s", which);
+    if (WIFEXITED(ended) && !WEXITSTATUS(ended))
+        return 0;
+    char sentence[256];
+    if (WIFEXITED(ended))
+        snprintf(sentence, sizeof sentence, "%s failed with exit code %d", which,
+                 WEXITSTATUS(ended));
+    else
+        snprintf(sentence, sizeof sentence, "%s was ended by signal %d", which, WTERMSIG(ended));
+    shell_say(sentence);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : EXIT_SIGNAL + WTERMSIG(ended);
+}
+
+static int run_once(const struct repeat *r, const struct side *s, uint64_t number)
+{
+    char path[PATH_MAX + 32], which[128];
+    pid_t child = -1;
+    struct study_run made;
+    snprintf(path, sizeof path, "%s/%0*" PRIu64 ".json", s->folder, r->runs > 999 ? 4 : 3, number);
+    snprintf(which, sizeof which, "run %" PRIu64 " of %" PRIu64 "%s%s", number, r->runs,
+             r->side_count > 1 ? " of " : "", r->side_count > 1 ? side_names[s - r->sides] : "");
+    if (isatty(STDERR_FILENO))
+        shell_say(which);
+    s->words[s->count] = (char *)"--json";
+    s->words[s->count + 1] = path;
+    int status = start(r, s, &child);
+    s->words[s->count + 1] = NULL;
+    if (status)
+        return status;
+    status = judge_run(which, await(r, child));
+    if (!status && access(path, F_OK))
+        status =
+            fail(-ENOENT, "%s wrote no document: is %s a tool with --json?", which, s->words[0]);
+    if (!status)
+        status = study_read(&made, path);
+    if (!status)
+        study_free(&made);
+    return status;
+}
+
+/* ---- what came of it ---- */
+
+static int read_sides(const struct repeat *r, struct study_set sets[SIDES])
+{
+    int status = 0;
+    for (int i = 0; i < r->side_count && !status; i++) {
+        status = study_set_read(&sets[i], r->sides[i].folder);
+        if (!status)
+            sets[i].path = r->sides[i].text;
+    }
+    return status;
+}
+
+static void free_sides(struct study_set sets[SIDES])
+{
+    for (int i = 0; i < SIDES; i++)
+        study_set_free(&sets[i]);
+}
+
+/* Whether the two can be compared is known after the first run of each. */
+static int check_pair(const struct repeat *r)
+{
+    struct study_set sets[SIDES] = {0};
+    struct study_terms terms;
+    struct study_comparison c;
+    int status = weft_terms(&r->options, &terms);
+    if (!status)
+        status = read_sides(r, sets);
+    if (!status)
+        status = study_compare(&sets[0], &sets[1], &terms, &c);
+    if (!status)
+        study_comparison_free(&c);
+    free_sides(sets);
+    return status;
+}
+
+static int run_all(const struct repeat *r)
+{
+    int status = 0;
+    for (uint64_t turn = 0; turn < r->runs * (uint64_t)r->side_count && !status; turn++) {
+        uint64_t round = turn / (uint64_t)r->side_count;
+        bool swapped = round % 2;
+        int side = (int)(turn % (uint64_t)r->side_count);
+        if (r->side_count > 1 && swapped)
+            side = 1 - side;
+        status = run_once(r, &r->sides[side], round + 1);
+        if (!status && r->side_count > 1 && turn == 1)
+            status = check_pair(r);
+    }
+    return status;
+}
+
+static int conclude(const struct repeat *r)
+{
+    struct study_set sets[SIDES] = {0};
+    int status = read_sides(r, sets);
+    if (!status)
+        status = r->side_count > 1 ? compare_sets(&sets[0], &sets[1], &r->options)
+                                   : spread_set(&sets[0], &r->options);
+    free_sides(sets);
+    return status;
+}
+
+int repeat_command(const struct command *command, int argc, char **argv)
+{
+    static struct repeat repeat;
+    struct repeat *r = &repeat;
+    const char *places[argc];
+    int given, status = weft_parse(command, argc, argv, &r->options, places, &given);
+    if (status)
+        return status < 0 ? status : 0;
+    status = take_words(r, places, given);
+    if (!status) {
+        hold_signals(r);
+        status = make_folders(r);
+    }
+    if (!status)
+        status = run_all(r);
+    if (!status)
+        status = conclude(r);
+    remove_passing(r);
+    for (int i = 0; i < r->side_count; i++)
+        free(r->sides[i].words);
+    return status;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft: a command for each thing that is made of results. */
+#include "tool/weft.h"
+#include "tool/shell.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command commands[] = {
+    {.name = "info",
+     .usage = "[OPTION ...]",
+     .what = "Say what can be measured here, and what will hurt",
+     .more =
+         "The machine, its fabrics and devices, what spoils figures on it, and what to type to\n"
+         "mend that. It measures for some 300 ms.\n",
+     .takes = WEFT_INFO,
+     .main = info_command},
+    {.name = "report",
+     .usage = "RESULT ... -o PAGE",
+     .what = "Make one HTML page of results",
+     .more = "RESULT is a document that --json of a tool wrote, or a folder of them. A PAGE that\n"
+             "ends in .svg is the plot against size alone.\n",
+     .takes = WEFT_REPORT,
+     .main = report_command},
+    {.name = "compare",
+     .usage = "A B",
+     .what = "Say whether B is slower than A",
+     .more = "A and B are documents that --json of a tool wrote, or folders of documents of runs\n"
+             "that repeat each other. Exit codes: 0 the same or faster, 3 slower, 5 cannot tell.\n",
+     .takes = WEFT_COMPARE,
+     .main = compare_command},
+    {.name = "repeat",
+     .usage = "N -- TOOL [ARGUMENT ...] [-- TOOL [ARGUMENT ...]]",
+     .what = "Run a tool N times, or two in turns, and compare",
+     .more =
+         "A tool is looked for beside weft, then in PATH; --json FILE is put behind it. With two,\n"
+         "the second is compared to the first: exit codes 0, 3 and 5 are as compare's.\n",
+     .takes = WEFT_REPEAT,
+     .main = repeat_command},
+};
+
+#define FIELD(member) .field = offsetof(struct weft_options, member)
+
+const struct opt weft_rows[] = {
+    {.letter = 'o',
+     .name = "output",
+     .type = OPT_TEXT,
+     FIELD(output),
+     .max = WEFT_PATH,
+     .word = "PAGE",
+     .takes = WEFT_REPORT,
+     .help = "The page to write (\"-\": standard output)"},
+    {.letter = 'o',
+     .name = "output",
+     .type = OPT_TEXT,
+     FIELD(output),
+     .max = WEFT_PATH,
+     .word = "DIR",
+     .takes = WEFT_REPEAT,
+     .help = "Keep the documents in this new folder; those of two\n"
+             "tools in its folders a and b"},
+    {.name = "percentiles",
+     .type = OPT_TEXT,
+     FIELD(percentiles),
+     .max = WEFT_LIST,
+     .fallback = "50",
+     .word = "LIST",
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "What is compared, such as 50,99 (default: {default})"},
+    {.name = "min-effect",
+     .type = OPT_TEXT,
+     FIELD(min_effect),
+     .max = 32,
+     .fallback = "2",
+     .word = "PERCENT",
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "The least shift that counts (default: {default})"},
+    {.name = "json",
+     .type = OPT_TEXT,
+     FIELD(json),
+     .max = WEFT_PATH,
+     .word = "FILE",
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "Write the comparison as JSON (\"-\": to standard output,\n"
+             "instead of the table)"},
+    {.name = "force",
+     .type = OPT_FLAG,
+     FIELD(force),
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "Compare what runs that are not comparable, or not\n"
+             "complete, have in common"},
+    {.name = "json",
+     .type = OPT_TEXT,
+     FIELD(json),
+     .max = WEFT_PATH,
+     .word = "FILE",
+     .takes = WEFT_INFO,
+     .help = "Write it as JSON instead (\"-\": to standard output)"},
+    {.letter = 'v',
+     .name = "verbose",
+     .type = OPT_FLAG,
+     FIELD(verbose),
+     .takes = WEFT_INFO,
+     .help = "Also how large operations may be on each device, its\n"
+             "atomics, and what completion proves"},
+    {.letter = 'v',
+     .name = "verbose",
+     .type = OPT_FLAG,
+     FIELD(verbose),
+     .takes = WEFT_REPEAT,
+     .help = "Show what the tools print"},
+    {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .help = "Print this help"},
+    {0}};
+
+/* ---- what the commands share ---- */
+
+static int print_help(const struct command *c, const struct opt_set *set)
+{
+    struct blob text;
+    int status = blob_print(&text, "Usage:\n  %s %s\n\n%s.\n%s\nOptions:\n", shell_program,
+                            c->usage, c->what, c->more ? c->more : "");
+    if (!status)
+        status = opt_help(set, NULL, 0, &text);
+    if (status)
+        return status;
+    fputs(text.bytes, stdout);
+    return shell_flush("the help text");
+}
+
+int weft_parse(const struct command *command, int argc, char **argv, struct weft_options *options,
+               const char **places, int *given)
+{
+    struct opt_set set = {.rows = weft_rows, .takes = command->takes, .base = options};
+    opt_defaults(&set);
+    int status = opt_parse(&set, argc - 1, argv + 1, places, argc, given);
+    if (!status && options->help)
+        status = print_help(command, &set);
+    return status ? status : options->help;
+}
+
+int weft_terms(const struct weft_options *options, struct study_terms *terms)
+{
+    const char *effect = options->min_effect;
+    char *end;
+    double percent = strtod(effect, &end);
+    *terms = (struct study_terms){.min_effect = percent / 100, .force = options->force};
+    if (!*effect || strspn(effect, "0123456789.") != strlen(effect) || *end || !(percent <= 1000))
+        return fail(-EINVAL,
+                    "--min-effect is not a number of percent: \"%s\" (accepted: 0 to 1000)",
+                    effect);
+    return report_percentiles(options->percentiles, terms->percentiles);
+}
+
+/* ---- report ---- */
+
+struct pile {
+    struct study_run *runs;
+    size_t count;
+};
+
+static int pile_add(struct pile *pile, const char *path)
+{
+    struct study_set set;
+    int status = study_set_read(&set, path);
+    if (status)
+        return status;
+    struct study_run *more = realloc(pile->runs, (pile->count + set.count) * sizeof *more);
+    if (!more) {
+        study_set_free(&set);
+        return fail(-ENOMEM, "no memory for %zu runs", pile->count + set.count);
+    }
+    memcpy(more + pile->count, set.runs, set.count * sizeof *more);
+    pile->runs = more;
+    pile->count += set.count;
+    free(set.runs);
+    return 0;
+}
+
+static int write_page(const struct pile *pile, const char *path)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&bytes, &length);
+    if (!out)
+        return fail(-ENOMEM, "no memory for a page");
+    size_t end = strlen(path);
+    bool plot = end > 4 && strcmp(path + end - 4, ".svg") == 0;
+    int status = (plot ? study_plot : study_page)(pile->runs, pile->count, out);
+    if (fclose(out) && !status)
+        status = fail(-ENOMEM, "no memory for a page");
+    if (!status)
+        status = save_write(path, bytes, length);
+    free(bytes);
+    return status;
+}
+
+int report_command(const struct command *command, int argc, char **argv)
+{
+    static struct weft_options options;
+    const char *places[argc];
+    struct pile pile = {0};
+    int given, status = weft_parse(command, argc, argv, &options, places, &given);
+    if (status)
+        return status < 0 ? status : 0;
+    if (!given)
+        return fail(-EINVAL, "no result given (--help shows how)");
+    if (!*options.output)
+        return fail(-EINVAL, "-o PAGE is missing (\"-\" is standard output)");
+    status = save_check(options.output);
+    for (int i = 0; i < given && !status; i++)
+        status = pile_add(&pile, places[i]);
+    if (!status)
+        status = write_page(&pile, options.output);
+    for (size_t i = 0; i < pile.count; i++)
+        study_free(&pile.runs[i]);
+    free(pile.runs);
+    return status;
+}
+
+/* ---- main ---- */
+
+static int print_commands(void)
+{
+    printf("Usage:\n  %s COMMAND ...\n\nCommands (each has --help):\n", shell_program);
+    for (size_t i = 0; i < LENGTH(commands); i++)
+        printf("  %-9s %s\n", commands[i].name, commands[i].what);
+    printf("\nOptions:\n"
+           "  -h, --help              Print this help\n"
+           "  -V, --version           Print version\n");
+    return shell_flush("the help text");
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < LENGTH(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *word)
+{
+    char all[200] = "";
+    for (size_t i = 0; i < LENGTH(commands); i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
+                 commands[i].name);
+    return fail(-EINVAL, "unknown command: \"%s\" (accepted: %s)", word, all);
+}
+
+static bool is_word(const char *word, const char *letter, const char *name)
+{
+    return strcmp(word, letter) == 0 || strcmp(word, name) == 0;
+}
+
+static int run_command(int argc, char **argv)
+{
+    static char name[256];
+    if (argc < 2)
+        return fail(-EINVAL, "no command given (--help lists them)");
+    if (is_word(argv[1], "-h", "--help"))
+        return print_commands();
+    if (is_word(argv[1], "-V", "--version")) {
+        printf("%s (Weft) %s\n", shell_program, weft_version());
+        return shell_flush("the version");
+    }
+    const struct command *command = find(argv[1]);
+    if (!command)
+        return unknown(argv[1]);
+    snprintf(name, sizeof name, "%s %s", shell_program, command->name);
+    shell_program = name;
+    return command->main(command, argc - 1, argv + 1);
+}
+
+int weft_main(int argc, char **argv)
+{
+    shell_open(argc, argv);
+    int status = run_command(argc, argv);
+    if (status >= 0)
+        return status;
+    shell_say(fail_reason());
+    return shell_exit_code(status);
+}

@@ -1,0 +1,635 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""weft on documents that nobody measured: what compare concludes, which files are refused and how,
+and that repeat runs what it was told to, in turns, and leaves nothing behind."""
+import copy
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import documents
+import tap
+from tap import Process, alone, check, ended, equal, lines_of, skip, test
+
+NAME = "weft"
+TOOL = tap.tool_path(NAME)
+SIZES = (8, 64, 4096)
+REFUSAL_S = 20
+
+
+def path_in(*names):
+    return os.path.join(tap.folder(), *names)
+
+
+def put(text, name="document.json"):
+    path = path_in(name)
+    with open(path, "wb") as out:
+        out.write(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def a_document(**keys):
+    return documents.write(path_in("document.json"), documents.document(**keys))
+
+
+def a_set(count=8, turn=0, **keys):
+    """Runs that take turns with those of another set, ten seconds apart."""
+    keys.setdefault("sizes", SIZES)
+    keys.setdefault("seed", turn + 1)
+    return documents.runs(path_in("set"), count, begun_s=10 * turn, every_s=20, **keys)
+
+
+def weft(code, *args, **more):
+    return ended(Process([TOOL, *args], **more), code)
+
+
+def compare(code, *args):
+    process = weft(code, "compare", *args)
+    check(all(line.isprintable() for line in lines_of(process.out) + lines_of(process.err)),
+          "control characters on the terminal", ascii(process.out), ascii(process.err))
+    return process
+
+
+def refused(code, *args, names=(), **more):
+    """One sentence, nothing on stdout."""
+    process = weft(code, *args, **{"limit": REFUSAL_S, **more})
+    said = lines_of(process.err)
+    check(len(said) == 1 and said[0].startswith(f"{NAME} {args[0]}: "),
+          "one line of ours is wanted", process)
+    check(said[0].isprintable(), "control characters on the terminal", ascii(said[0]))
+    equal(process.out, "", process)
+    for name in names:
+        check(name in said[0], f"{name!r} is not in the sentence", process)
+    return said[0]
+
+
+def verdict(process):
+    return lines_of(process.out)[-1]
+
+
+# ---- compare: what it concludes ----
+
+@test
+def runs_of_the_same_are_the_same():
+    process = compare(0, a_set(turn=0), a_set(turn=1))
+    check(verdict(process).startswith("Same: "), process)
+    equal(process.err, "", process)
+    equal(len(re.findall(r" same$", process.out, re.M)), len(SIZES), process)
+
+
+@test
+def five_percent_more_are_slower_and_less_are_faster():
+    fast = a_set(turn=0)
+    slow = a_set(turn=1, median_us=2.1, device="null:delay=2100ns")
+    process = compare(3, fast, slow)
+    check(re.fullmatch(r"Slower: 3 of 3, by up to [456]\.\d %", verdict(process)), process)
+    check("\ndevice: null:delay=2us -> null:delay=2100ns\n" in process.out, process)
+    process = compare(0, slow, fast)
+    check(verdict(process).startswith("Faster: 3 of 3, by up to "), process)
+
+
+@test
+def slower_at_one_size_is_slower():
+    process = compare(3, a_set(turn=0, medians_us=(2, 2, 2), noise=0),
+                      a_set(turn=1, medians_us=(2, 2, 2.2), noise=0))
+    check(verdict(process).startswith("Slower: 1 of 3, by up to "), process)
+
+
+@test
+def a_shift_below_the_least_effect_is_the_same():
+    sets = a_set(turn=0), a_set(turn=1, median_us=2.1)
+    check(verdict(compare(0, *sets, "--min-effect", "10")).startswith("Same: "))
+    compare(3, *sets, "--min-effect", "0.5")
+
+
+@test
+def one_run_a_side_can_never_tell():
+    process = compare(5, a_document(median_us=2.0), a_document(median_us=4.0))
+    equal(verdict(process), "Cannot tell: one run a side; 5 are needed (weft repeat makes them)")
+    check(re.search(r"^ +8 +2\.0\d +(3\.9|4\.0)\d +\+(99|100|101)\.\d\d% +- +-  cannot tell$",
+                    process.out, re.M), process)
+
+
+@test
+def four_runs_a_side_cannot_tell_and_five_can():
+    process = compare(5, a_set(4, turn=0), a_set(4, turn=1, median_us=4.0))
+    equal(verdict(process),
+          "Cannot tell: 4 and 4 runs; 5 a side are needed (weft repeat makes them)")
+    compare(3, a_set(5, turn=0), a_set(5, turn=1, median_us=4.0))
+
+
+@test
+def few_runs_of_many_sizes_say_what_they_cannot_see():
+    process = compare(0, a_set(5, turn=0), a_set(5, turn=1))
+    check("a shift of one of the 3 rows alone is seen from 6 runs a side up" in process.err,
+          process)
+
+
+@test
+def sets_run_one_after_the_other_are_doubted():
+    process = compare(0, a_set(turn=0), a_set(turn=100))
+    check("was run before the other" in process.err, process)
+
+
+@test
+def percentiles_are_compared_and_missing_ones_are_said():
+    process = compare(3, a_set(turn=0), a_set(turn=1, median_us=2.1), "--percentiles", "50,99,99.9")
+    equal(len(re.findall(r"^(?:median|p99) +\d+ .* slower$", process.out, re.M)), 6, process)
+    equal(len(re.findall(r"^p99\.9 +\d+ +- +- +- +- +-  -$", process.out, re.M)), 3, process)
+    check("3 of 9 figures are not in every run" in process.err, process)
+    process = compare(5, a_set(turn=0), a_set(turn=1), "--percentiles", "99.99")
+    equal(verdict(process), "Cannot tell: no figure that every run has")
+
+
+@test
+def streams_are_compared_by_their_rate():
+    keys = {"tool": "ucx_perftest", "test": "put_bw", "method": "stream", "fabric": "soft"}
+    process = compare(3, a_set(turn=0, **keys), a_set(turn=1, median_us=2.2, **keys))
+    equal(len(re.findall(r"^a message +\d+ .* slower$", process.out, re.M)), 3, process)
+
+
+@test
+def what_differs_besides_is_shown():
+    process = compare(0, a_set(turn=0), a_set(turn=1, options={"iters": "3000", "extra": "1"},
+                                              client={"cpu": "Other CPU"},
+                                              server={"cpu": "Other CPU", "system": "Linux 7"}))
+    for line in ("iters: 2000 -> 3000", "extra: - -> 1", "cpu: Example CPU 3.0 GHz -> Other CPU",
+                 "server system: Linux 6.1.0 -> Linux 7"):
+        check(line in lines_of(process.out), line, process)
+
+
+@test
+def the_comparison_can_be_had_as_json():
+    sets = a_set(turn=0), a_set(turn=1, median_us=2.1, device="null:delay=2100ns")
+    whole = json.loads(compare(3, *sets, "--json", "-").out)
+    equal((whole["schema"], whole["version"], whole["verdict"]), ("weft-comparison", 1, "slower"))
+    equal([s["size"] for s in whole["shifts"]], list(SIZES))
+    check(all(s["low_percent"] < s["shift_percent"] < s["high_percent"] and s["p"] < 0.001 and
+              s["verdict"] == "slower" for s in whole["shifts"]), whole)
+    equal(whole["differences"],
+          [{"name": "device", "a": "null:delay=2us", "b": "null:delay=2100ns"}])
+    path = path_in("out.json")
+    process = compare(3, *sets, "--json", path)
+    check(verdict(process).startswith("Slower: "), process)
+    with open(path, encoding="utf-8") as file:
+        equal(json.load(file), whole)
+
+
+# ---- compare: what it refuses ----
+
+@test
+def other_ops_sizes_and_fabrics_are_not_comparable_unless_forced():
+    mine = a_set(turn=0)
+    for name, keys in {"test write in": {"test": "read"}, "size 8 in": {"sizes": (16, 64, 4096)},
+                       "3 results in": {"sizes": SIZES + (8192,)},
+                       "fabric null in": {"fabric": "soft"},
+                       "method latency in": {"method": "ping-pong"},
+                       "label ": {"label": "x"}, "layout none in": {"layout": "short"}}.items():
+        other = a_set(turn=1, **keys)
+        refused(2, "compare", mine, other, names=(name, "not comparable", "--force"))
+        process = compare(0, mine, other, "--force")
+        check("compared nevertheless: not comparable: " + name in process.err, process)
+    refused(2, "compare", mine, a_set(turn=1, sizes=(7, 9)), "--force",
+            names=("no result that all runs have",))
+
+
+@test
+def a_set_whose_own_runs_differ_is_refused():
+    mine = a_set(turn=0)
+    documents.write(os.path.join(mine, "004.json"), documents.document(sizes=(8, 64)))
+    refused(2, "compare", mine, a_set(turn=1), names=("3 results in", "001.json", "004.json"))
+
+
+@test
+def a_run_that_is_not_complete_is_refused_by_name_unless_forced():
+    for state in ("interrupted", "failed"):
+        mine = a_set(turn=0)
+        documents.write(os.path.join(mine, "003.json"),
+                        documents.document(sizes=SIZES, state=state, begun_s=33))
+        refused(2, "compare", mine, a_set(turn=1), names=("003.json: " + state, "--force"))
+        compare(0, mine, a_set(turn=1), "--force")
+
+
+@test
+def operands_and_options_that_make_no_sense_are_refused():
+    mine = a_document()
+    for args, name in (((), "0 given"), ((mine,), "1 given"), ((mine,) * 3, "3 given"),
+                       ((mine, mine, "--min-effect", "x"), '"x"'),
+                       ((mine, mine, "--min-effect", ""), '""'),
+                       ((mine, mine, "--min-effect", "-1"), '"-1"'),
+                       ((mine, mine, "--min-effect", "nan"), '"nan"'),
+                       ((mine, mine, "--percentiles", "0"), '"0"'),
+                       ((mine, mine, "--percentiles", ""), "LIST"),
+                       ((mine, mine, "--percentiles", "50,100"), '"100"'),
+                       ((mine, mine, "--nosuch"), "--nosuch")):
+        refused(2, "compare", *args, names=(name,))
+    refused(1, "compare", mine, mine, "--json", "/nonexistent/x", names=("/nonexistent/x",))
+
+
+@test
+def words_that_are_no_command_are_refused():
+    for args, name in (((), "no command"), (("nosuch",), '"nosuch"'), (("--nosuch",), "--nosuch")):
+        process = weft(2, *args)
+        check(name in process.err and len(lines_of(process.err)) == 1 and not process.out, process)
+    check("compare" in weft(0, "--help").out)
+    check(weft(0, "--version").out.startswith("weft (Weft) "))
+
+
+# ---- documents that are none ----
+
+DEEP = 100000
+GOOD = documents.document(sizes=(8, 64), series=3, percentiles=(50, 99), verdicts=[
+    {"condition": "p99 > 1us", "result": 1, "value": 2.0, "verdict": "failed"}])
+HOSTILE = {
+    "nothing": b"",
+    "blanks": b" \n\t ",
+    "junk": bytes(range(256)) * 8,
+    "NULs": bytes(4096),
+    "an ELF file": b"\x7fELF" + bytes(60),
+    "a number": b"1",
+    "null": b"null",
+    "a list": b"[]",
+    "an empty object": b"{}",
+    "two documents": json.dumps(GOOD).encode() * 2,
+    "deep lists": b"[" * DEEP + b"]" * DEEP,
+    "deep lists without an end": b"[" * DEEP,
+    "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    "a key twice": json.dumps(GOOD).replace('"version": 1', '"version": 1, "version": 1').encode(),
+    "a deep key twice": json.dumps(GOOD).replace('"size": 64', '"size": 8, "size": 64').encode(),
+    "NaN": json.dumps(GOOD).replace('"median_us": ', '"median_us": NaN, "x": ').encode(),
+    "Infinity": json.dumps(GOOD).replace('"median_us": ', '"median_us": Infinity, "x": ').encode(),
+    "1e999": json.dumps(GOOD).replace('"median_us": ', '"median_us": 1e999, "x": ').encode(),
+    "a count too large": json.dumps(GOOD).replace('"count": 2000', '"count": ' + "9" * 30).encode(),
+    "a NUL in a text": json.dumps(GOOD).replace("node1", "no\\u0000de").encode(),
+    "half a surrogate": json.dumps(GOOD).replace("node1", "\\ud800").encode(),
+    "not UTF-8": json.dumps(GOOD).encode().replace(b"node1", b"\xff\xfe"),
+    "UTF-16": json.dumps(GOOD).encode("utf-16"),
+    "escapes for a terminal": b'{"\x1b[2J":',
+    "another schema": json.dumps({**GOOD, "schema": "other"}).encode(),
+    "no schema": json.dumps({k: v for k, v in GOOD.items() if k != "schema"}).encode(),
+    "a version in words": json.dumps({**GOOD, "version": "1"}).encode(),
+}
+for what, text in HOSTILE.items():
+    def hostile(text=text):
+        path = put(text)
+        refused(2, "report", path, "-o", "-", names=("document.json: ",))
+        refused(2, "compare", a_document(), path, names=("document.json: ",))
+    tap.add(f"{what} is no document", hostile)
+
+
+@test
+def another_version_is_named():
+    for version in (0, 2, 99, -1):
+        refused(2, "report", put(json.dumps({**GOOD, "version": version})), "-o", "-",
+                names=(f"schema version {version}, this weft reads 1",))
+
+
+@test
+def what_is_not_ours_is_said_to_be_so():
+    for text in ('{"a": 1}', "[1, 2]", '"weft-result"'):
+        refused(2, "report", put(text), "-o", "-", names=("not a result of a Weft tool",))
+
+
+@test
+def a_document_cut_short_anywhere_is_refused():
+    text = json.dumps(GOOD).encode()
+    cuts = [*range(0, len(text), len(text) // 60), *range(len(text) - 3, len(text))]
+
+    def cut(at):
+        refused(2, "report", put(text[:at]), "-o", "-", names=("document.json: ",))
+
+    tap.in_parallel(cut, cuts, 4)
+
+
+@test
+def a_file_that_is_too_long_is_refused_unread():
+    path = path_in("long.json")
+    with open(path, "wb") as out:
+        out.truncate(300 << 20)
+    refused(2, "report", path, "-o", "-", names=("300.0 MiB long", "256.0 MiB"))
+    with open(path, "wb") as out:
+        out.truncate(1 << 40)
+    refused(2, "report", path, "-o", "-", names=("1.0 TiB long",))
+
+
+@test
+def what_has_no_end_is_read_no_further_than_a_document_may_be():
+    refused(2, "report", "/dev/zero", "-o", "-", names=("/dev/zero: longer than",))
+
+
+@alone
+def a_short_text_for_a_large_tree_is_refused():
+    if tap.SANITIZED or tap.available_bytes() < 3 << 30:
+        skip("not enough memory to try")
+    refused(2, "report", put(b"[" + b"[]," * 14000000 + b"[]]"), "-o", "-",
+            names=("too much in it",), limit=60)
+
+
+@test
+def a_long_text_is_read():
+    whole = copy.deepcopy(GOOD)
+    whole["ends"]["client"]["host"] = "x" * (8 << 20)
+    weft(0, "report", put(json.dumps(whole)), "-o", "/dev/null")
+
+
+@test
+def files_that_cannot_be_had_are_named():
+    refused(2, "report", "/nonexistent.json", "-o", "-", names=("/nonexistent.json: No such file",))
+    refused(2, "compare", tap.folder(), a_document(), names=("no *.json in it",))
+    place = tap.folder()
+    os.mkdir(os.path.join(place, "x.json"))
+    refused(2, "report", place, "-o", "-", names=("x.json: it is a folder",))
+
+
+@test
+def escapes_in_texts_do_not_reach_the_terminal():
+    evil = "\x1b[2J\x07\x9b31m\r\n"
+    keys = {"label": evil, "options": {evil: evil, "x": evil},
+            "client": {"host": evil, "cpu": evil}}
+    mine, other = documents.document(**keys), documents.document(device=evil, server={evil: evil})
+    mine["tool"]["name"] = other["tool"]["name"] = evil
+    mine, other = (documents.write(path_in("d.json"), d) for d in (mine, other))
+    process = compare(5, mine, other, "--force")
+    check("?[2J" in process.out, process)
+    refused(2, "compare", mine, other)
+    compare(5, mine, other, "--force", "--json", "-")
+
+
+@test
+def formats_in_texts_are_not_obeyed():
+    evil = "%s%n%s%n%p" * 20
+    whole = documents.document(label=evil, device=evil, client={evil: evil}, options={evil: evil})
+    path = documents.write(path_in("d.json"), whole)
+    check("%s%n%s" in compare(5, path, a_document(), "--force").out)
+    refused(2, "compare", path, a_document(), names=("%s%n%s",))
+
+
+@test
+def unknown_keys_are_passed_over():
+    whole = copy.deepcopy(GOOD)
+    whole["later"] = {"more": [1]}
+    whole["results"][0]["later"] = None
+    weft(0, "report", put(json.dumps(whole)), "-o", "/dev/null")
+
+
+def paths_of(value, path=()):
+    """Every place in a document, the first of each list standing for all."""
+    yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from paths_of(value[key], path + (key,))
+    elif isinstance(value, list) and value:
+        yield from paths_of(value[0], path + (0,))
+
+
+def with_change(path, change):
+    whole = copy.deepcopy(GOOD)
+    at = whole
+    for step in path[:-1]:
+        at = at[step]
+    change(at, path[-1])
+    return whole
+
+
+@test
+def what_the_schema_does_not_allow_is_refused_wherever_it_is():
+    try:
+        import jsonschema
+    except ImportError:
+        skip("python3-jsonschema is missing")
+    values = [None, True, -1, 1.5, "text", [], {}, "1e9", [None], 10 ** 17]
+    mutants = []
+    for path in [p for p in paths_of(GOOD) if p]:
+        for value in values:
+            mutants.append((path, value,
+                            with_change(path, lambda o, k, v=value: o.__setitem__(k, v))))
+        if isinstance(path[-1], str):
+            mutants.append((path, "nothing", with_change(path, lambda o, k: o.pop(k))))
+
+    def judge(mutant):
+        path, value, whole = mutant
+        try:
+            documents.validate(whole)
+            allowed = True
+        except jsonschema.ValidationError:
+            allowed = False
+        process = tap.run(TOOL, "report", put(json.dumps(whole)), "-o", "/dev/null")
+        # Order in a histogram, what a verdict is about: the schema cannot say these. Nothing is
+        # below 0, though it does not always say so.
+        stricter = "histogram" in path or path[-1] in ("result", "results") or value == -1
+        check(process.code == (0 if allowed else 2) or (stricter and process.code == 2),
+              f"{path} = {value!r}: {'' if allowed else 'not '}allowed by the schema", process)
+
+    check(len(mutants) > 500, len(mutants))
+    tap.in_parallel(judge, mutants, 4)
+
+
+# ---- report ----
+
+@test
+def a_page_is_written_whole_or_not_at_all():
+    good, page = a_document(), path_in("page.html")
+    weft(0, "report", good, "-o", page)
+    with open(page, encoding="utf-8") as file:
+        before = file.read()
+    check(before.lower().startswith("<!doctype html>"), before[:100])
+    equal(stat.S_IMODE(os.stat(page).st_mode) & 0o400, 0o400)
+    refused(2, "report", good, put("{"), "-o", page)
+    with open(page, encoding="utf-8") as file:
+        equal(file.read(), before)
+    equal(os.listdir(os.path.dirname(page)), ["page.html"])
+    check(weft(0, "report", good, "-o", "-").out.lower().startswith("<!doctype html>"))
+
+
+@test
+def a_page_of_a_folder_has_all_its_runs():
+    weft(0, "report", a_set(5), a_document(), "-o", "/dev/null")
+
+
+@test
+def a_report_needs_results_and_a_page():
+    refused(2, "report", a_document(), names=("-o PAGE",))
+    refused(2, "report", "-o", "x", names=("no result",))
+    refused(1, "report", a_document(), "-o", "/nonexistent/page", names=("/nonexistent/page",))
+
+
+# ---- repeat ----
+
+STUB = """#!/bin/sh
+# Notes its words, and copies the next document of the folder in its first to where --json says.
+echo "$*" >>"$NOTES"
+echo "a table"
+echo "a remark" >&2
+from=$1
+while [ $# -gt 2 ]; do shift; done
+[ "$1" = --json ] || exit 9
+n=$(basename "$2")
+cp "$from/$n" "$2"
+"""
+
+
+class Stub:
+    """A tool that measures nothing."""
+
+    def __init__(self, text=STUB):
+        place = tap.folder()
+        self.path = os.path.join(place, "stub")
+        self.notes = os.path.join(place, "notes")
+        self.tmp = tap.folder()
+        self.env = {"NOTES": self.notes, "TMPDIR": self.tmp}
+        with open(self.path, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.chmod(self.path, 0o755)
+
+    def noted(self):
+        if not os.path.exists(self.notes):
+            return []
+        with open(self.notes, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def repeat(self, code, *args):
+        process = weft(code, "repeat", *args, env=self.env)
+        equal(os.listdir(self.tmp), [], "left behind", process)
+        return process
+
+
+@test
+def two_commands_take_turns_and_are_compared():
+    stub, a, b = Stub(), a_set(turn=0), a_set(turn=1, median_us=2.1)
+    process = stub.repeat(3, "8", "--", stub.path, a, "first", "--", stub.path, b, "second")
+    turns = "".join("A" if a in line else "B" for line in stub.noted())
+    equal(turns, "ABBA" * 4)
+    check(all(re.search(r" (first|second) --json \S+/00[1-8]\.json$", n) for n in stub.noted()),
+          stub.noted())
+    check(verdict(process).startswith("Slower: 3 of 3"), process)
+    check(lines_of(process.out)[0].startswith(f"A: {stub.path} {a} first: 8 runs of cxi_write_lat"),
+          process)
+    equal(lines_of(process.err), ["a remark"] * 16, process)
+    process = stub.repeat(0, "8", "--", stub.path, a, "--", stub.path, a)
+    check(verdict(process).startswith("Same: "), process)
+    process = stub.repeat(5, "1", "--", stub.path, a, "--", stub.path, b)
+    check(verdict(process).startswith("Cannot tell: one run a side"), process)
+
+
+@test
+def one_command_is_summed_up():
+    stub = Stub()
+    process = stub.repeat(0, "5", "--", stub.path, a_set(5))
+    equal(len(stub.noted()), 5)
+    equal(len(re.findall(r"^ +(?:8|64|4096) +[12]\.\d\d +[12]\.\d\d +[12]\.\d\d +\d\.\d\d%$",
+                         process.out, re.M)), 3, process)
+    check("a table" not in process.out, process)
+    check("a table" in stub.repeat(0, "-v", "2", "--", stub.path, a_set(5)).out)
+
+
+@test
+def documents_are_kept_where_asked_and_nothing_is_overwritten():
+    stub, a, out = Stub(), a_set(turn=0), path_in("out")
+    stub.repeat(5, "2", "-o", out, "--", stub.path, a, "--", stub.path, a)
+    found = sorted(os.path.relpath(os.path.join(at, name), out)
+                   for at, _, names in os.walk(out) for name in names)
+    equal(found, ["a/001.json", "a/002.json", "b/001.json", "b/002.json"])
+    process = stub.repeat(1, "2", "-o", out, "--", stub.path, a)
+    check("not an empty folder" in process.err, process)
+    equal(len(stub.noted()), 4)
+    empty = tap.folder()
+    stub.repeat(0, "2", "-o", empty, "--", stub.path, a)
+    equal(sorted(os.listdir(empty)), ["001.json", "002.json"])
+    compare(5, empty, os.path.join(out, "b"))
+    process = stub.repeat(1, "2", "-o", "/nonexistent/x", "--", stub.path, a)
+    check("/nonexistent/x" in process.err, process)
+
+
+@test
+def the_first_run_that_fails_ends_it_with_its_exit_code():
+    stub, a = Stub(STUB + '[ "$n" != 002.json ] || exit 7\n'), a_set(turn=0)
+    process = stub.repeat(7, "5", "--", stub.path, a)
+    equal(len(stub.noted()), 2)
+    check("run 2 of 5 failed with exit code 7" in process.err, process)
+    process = stub.repeat(7, "5", "--", stub.path, a, "--", stub.path, a)
+    check("run 2 of 5 of b failed with exit code 7" in process.err, process)
+    killed = Stub("#!/bin/sh\nkill -9 $$\n")
+    check("ended by signal 9" in killed.repeat(137, "2", "--", killed.path).err)
+
+
+@test
+def commands_that_do_not_do_their_part_are_refused():
+    stub = Stub()
+    for code, args, name in ((2, (), "how often"), (2, ("3",), "a command is missing"),
+                             (2, ("3", "--"), "a command is missing"),
+                             (2, ("3", "--", "x", "--"), "a command is missing"),
+                             (2, ("3", "--", "--", "x"), "a command is missing"),
+                             (2, ("3", "--", "x", "--", "y", "--", "z"), "more than two"),
+                             (2, ("0", "--", "x"), '"0"'), (2, ("x", "--", "x"), '"x"'),
+                             (2, ("-1", "--", "x"), "-1"), (2, ("5000", "--", "x"), "4096"),
+                             (2, ("3", "--", "x", "--json", "y"), "has --json already"),
+                             (2, ("3", "--", "x", "--json=y"), "has --json already"),
+                             (2, ("3", "--json", "-", "--", "x"), "two commands"),
+                             (1, ("3", "--", "/nonexistent/x"), "cannot be started"),
+                             (1, ("3", "--", "no-such-tool"), "cannot be started"),
+                             (1, ("3", "--", "true"), "wrote no document"),
+                             (2, ("3", "--", "sh", "-c", 'echo x >"$1"'), "not JSON")):
+        process = stub.repeat(code, *args)
+        check(name in process.err and not process.out, args, name, process)
+        equal(len(lines_of(process.err)), 1, process)
+
+
+@test
+def commands_that_cannot_be_compared_are_found_out_after_one_run_of_each():
+    stub, a, b = Stub(), a_set(turn=0), a_set(turn=1, fabric="soft")
+    process = stub.repeat(2, "8", "--", stub.path, a, "--", stub.path, b)
+    check("not comparable: fabric" in process.err, process)
+    equal(len(stub.noted()), 2)
+    stub.repeat(0, "8", "--force", "--", stub.path, a, "--", stub.path, b)
+
+
+def interrupted(number):
+    stub = Stub('#!/bin/sh\ntrap "echo told >>$NOTES; exit 3" INT TERM\necho up >>$NOTES\n'
+                "while :; do sleep 0.05; done\n")
+    process = Process([TOOL, "repeat", "3", "--", stub.path], env=stub.env)
+    until = time.monotonic() + 10
+    while not stub.noted() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.kill(number)
+    ended(process, 128 + number)
+    check("interrupted in run 1 of 3" in process.err, process)
+    equal(stub.noted(), ["up", "told"])
+    equal(os.listdir(stub.tmp), [])
+
+
+tap.add("an interrupt is passed on and ends it", interrupted, signal.SIGINT)
+tap.add("a request to end is passed on and ends it", interrupted, signal.SIGTERM)
+
+
+@test
+def a_command_ends_with_weft():
+    stub = Stub("#!/bin/sh\necho $$ >>$NOTES\nexec sleep 60\n")
+    process = Process([TOOL, "repeat", "3", "--", stub.path], env=stub.env)
+    until = time.monotonic() + 10
+    while not stub.noted() and time.monotonic() < until:
+        time.sleep(0.02)
+    pid = int(stub.noted()[0])
+    start = tap.start_time(pid)
+    process.kill()
+    process.wait()
+    while tap.start_time(pid) == start and time.monotonic() < until:
+        time.sleep(0.02)
+    check(start and tap.start_time(pid) != start, "still running", pid)
+
+
+@alone
+def tools_beside_weft_are_found_and_a_programmed_difference_is_seen():
+    run = ("cxi_write_lat", "--local", "-n", "300", "--latency-gap", "0", "-d")
+    process = weft(3, "repeat", "5", "--", *run, "null:delay=20us", "--", *run, "null:delay=40us",
+                   limit=120, env={"PATH": "/usr/bin:/bin"})
+    check(verdict(process).startswith("Slower: 1 of 1, by up to "), process)
+    check("\ndevice: null:delay=20us -> null:delay=40us\n" in process.out, process)
+
+
+if __name__ == "__main__":
+    tap.main()
