@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A bare loop over the CUDA driver: one copy, one synchronisation, timed. The GPU's memory is that
  * of a second process, opened by its handle, and host memory is shared and page-locked, as in the
- * tools.  gpu HOW WAY SIZE COUNT [GPU], HOW stream, plain, query, flag or kernel; WAY in, out or
- * within. Prints the median in microseconds. */
+ * tools.  gpu HOW WAY SIZE COUNT [GPU], HOW stream, plain, query, flag, kernel or spin; WAY in, out
+ * or within. Prints the median in microseconds, once it has seen that whole copies are made. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { BLOCK = 2 << 20, WARM_UP = 20, SPIN = 1, NON_BLOCKING = 1, MAPPED = 3 };
-enum { STREAM, PLAIN, QUERY, FLAG, KERNEL };
+enum { STREAM, PLAIN, QUERY, FLAG, KERNEL, SPIN_KERNEL };
 enum { IN, OUT, WITHIN };
 typedef unsigned long long address_t;
 
@@ -56,33 +56,46 @@ struct handle {
 CALLS(DECLARE)
 #define LOAD(name, ...) {#name, &name},
 
-/* Bytes one by one, a thread each. */
+/* Bytes one by one, a thread each. With a flag, the last thing it does is to write that, behind a
+ * fence for the whole system: whoever sees the flag sees the bytes. */
 static const char kernel_text[] = ".version 6.0\n"
-                                  ".target sm_50\n"
+                                  ".target sm_60\n"
                                   ".address_size 64\n"
                                   ".visible .entry copy(.param .u64 to, .param .u64 from,\n"
-                                  "                     .param .u64 length)\n"
+                                  "                     .param .u64 length, .param .u64 flag,\n"
+                                  "                     .param .u32 number)\n"
                                   "{\n"
-                                  "  .reg .pred %p1;\n"
-                                  "  .reg .b16 %h1;\n"
-                                  "  .reg .b32 %r<3>;\n"
-                                  "  .reg .b64 %d<8>;\n"
+                                  "  .reg .pred %p<3>;\n"
+                                  "  .reg .b16 %h<2>;\n"
+                                  "  .reg .b32 %r<4>;\n"
+                                  "  .reg .b64 %d<9>;\n"
                                   "  ld.param.u64 %d1, [to];\n"
                                   "  ld.param.u64 %d2, [from];\n"
                                   "  ld.param.u64 %d3, [length];\n"
+                                  "  ld.param.u64 %d8, [flag];\n"
+                                  "  ld.param.u32 %r3, [number];\n"
                                   "  mov.u32 %r1, %tid.x;\n"
                                   "  cvt.u64.u32 %d4, %r1;\n"
                                   "  mov.u32 %r2, %ntid.x;\n"
                                   "  cvt.u64.u32 %d5, %r2;\n"
                                   "again:\n"
                                   "  setp.ge.u64 %p1, %d4, %d3;\n"
-                                  "  @%p1 bra done;\n"
+                                  "  @%p1 bra moved;\n"
                                   "  add.u64 %d6, %d2, %d4;\n"
                                   "  add.u64 %d7, %d1, %d4;\n"
-                                  "  ld.u8 %h1, [%d6];\n"
+                                  "  ld.volatile.u8 %h1, [%d6];\n"
                                   "  st.u8 [%d7], %h1;\n"
                                   "  add.u64 %d4, %d4, %d5;\n"
                                   "  bra again;\n"
+                                  "moved:\n"
+                                  "  setp.eq.u64 %p1, %d8, 0;\n"
+                                  "  @%p1 bra done;\n"
+                                  "  membar.sys;\n"
+                                  "  bar.sync 0;\n"
+                                  "  setp.ne.u32 %p2, %r1, 0;\n"
+                                  "  @%p2 bra done;\n"
+                                  "  membar.sys;\n"
+                                  "  st.volatile.u32 [%d8], %r3;\n"
                                   "done:\n"
                                   "  ret;\n"
                                   "}\n";
@@ -181,7 +194,7 @@ static struct {
     char *host;
     volatile uint32_t *flag;
     address_t host_there, flag_there, there, own;
-    void *stream, *kernel;
+    void *stream, *other, *kernel;
     uint32_t number;
 } c;
 
@@ -208,11 +221,16 @@ static int launch(void)
 {
     address_t to = c.way == OUT ? c.host_there : c.there;
     address_t from = c.way == IN ? c.host_there : c.way == OUT ? c.there : c.own;
-    uint64_t length = c.size;
-    void *arguments[] = {&to, &from, &length};
+    uint64_t length = c.size, flag = c.how == SPIN_KERNEL ? c.flag_there : 0;
+    uint32_t number = ++c.number;
+    void *arguments[] = {&to, &from, &length, &flag, &number};
     unsigned threads = c.size < 32 ? 32 : c.size < 1024 ? (unsigned)c.size : 1024;
     int code = cuLaunchKernel(c.kernel, 1, 1, 1, threads, 1, 1, 0, c.stream, arguments, NULL);
-    return code ? code : cuStreamSynchronize(c.stream);
+    if (!flag)
+        return code ? code : cuStreamSynchronize(c.stream);
+    while (!code && *c.flag != number)
+        continue;
+    return code;
 }
 
 static int flagged(void)
@@ -271,10 +289,43 @@ static void prepare(int number, int *keep)
     c.flag_there = c.host_there + bytes;
     check(cuStreamCreate(&c.stream, NON_BLOCKING), "a stream");
     check(cuMemAlloc_v2(&c.own, bytes), "memory");
-    if (c.how != KERNEL)
+    check(cuStreamCreate(&c.other, NON_BLOCKING), "a stream");
+    if (c.how < KERNEL)
         return;
     check(cuModuleLoadData(&module, kernel_text), "the kernel");
     check(cuModuleGetFunction(&c.kernel, module, "copy"), "the kernel");
+}
+
+/* Through another stream, which does not wait for the first: is all of it there when a copy counts
+ * as done? */
+static void prove(void)
+{
+    enum { ROUNDS = 50 };
+    char *sent = malloc(c.size), *got = malloc(c.size);
+    if (!sent || !got)
+        exit(1);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (size_t k = 0; k < c.size; k++)
+            sent[k] = (char)(k * 31 + (k >> 8) + (size_t)i * 7);
+        if (c.way == IN)
+            memcpy(c.host, sent, c.size);
+        else
+            check(cuMemcpyHtoDAsync_v2(c.way == OUT ? c.there : c.own, sent, c.size, c.other),
+                  "a pattern");
+        check(cuStreamSynchronize(c.other), "a pattern");
+        check(once(), "a copy");
+        if (c.way == OUT)
+            memcpy(got, c.host, c.size);
+        else
+            check(cuMemcpyDtoHAsync_v2(got, c.there, c.size, c.other), "a look");
+        check(cuStreamSynchronize(c.other), "a look");
+        if (memcmp(got, sent, c.size) != 0) {
+            fprintf(stderr, "gpu: a copy was not whole when it counted as done\n");
+            exit(1);
+        }
+    }
+    free(sent);
+    free(got);
 }
 
 static uint64_t now_ns(void)
@@ -301,7 +352,7 @@ static int choose(const char *word, const char *const *words)
 
 int main(int argc, char **argv)
 {
-    static const char *const hows[] = {"stream", "plain", "query", "flag", "kernel", NULL};
+    static const char *const hows[] = {"stream", "plain", "query", "flag", "kernel", "spin", NULL};
     static const char *const ways[] = {"in", "out", "within", NULL};
     int keep;
     if (argc < 5) {
@@ -316,6 +367,8 @@ int main(int argc, char **argv)
     uint64_t *samples = calloc(count, sizeof *samples);
     if (!samples || !count)
         return 1;
+    if (c.size <= 1 << 20)
+        prove();
     for (int i = 0; i < WARM_UP; i++)
         check(once(), "a copy");
     for (size_t i = 0; i < count; i++) {

@@ -19,7 +19,7 @@ PATHS = [("host to GPU", "in", ("cxi_write_lat", "-r", "0")),
          ("GPU to host, written", "out", ("cxi_write_lat", "-t", "0")),
          ("GPU to GPU", "within", ("cxi_write_lat", "-t", "0", "-r", "0")),
          ("GPU to GPU, read", "within", ("cxi_read_lat", "-t", "0", "-r", "0"))]
-HOWS = ("stream", "plain", "query", "flag", "kernel")
+HOWS = ("stream", "plain", "query", "flag", "kernel", "spin")
 DEADLINE_S = 120
 
 
