@@ -125,6 +125,43 @@ for maker in MAKERS:
                 place)
 
 
+def by_kernel(op, place):
+    """NVIDIA's: few bytes go by a kernel where that is faster."""
+    name, *more = OPS[op]
+    pair = Pair(name, place, *more, *QUICK, "-s", "1:64K", "--verify",
+                env=machine("NVIDIA", FAKE_KERNEL="1"))
+    pair.ended(0)
+    for end in (pair.client, pair.server):
+        check("kernel to 4096 B and copy engine of NVIDIA GPU" in header_value(end, "Fabric"), end)
+    equal([row[0] for row in rows_of(pair.client)], SIZES[:17])
+
+
+for op in OPS:
+    for place in PLACES:
+        tap.add(f"NVIDIA, by a kernel: {op}, {place}: every byte arrives", by_kernel, op, place)
+
+
+@test
+def memory_that_is_not_locked_is_left_to_the_copy_engine():
+    pair = Pair("cxi_write_lat", "host to GPU", *QUICK, "-s", "1:4K", "--verify",
+                env=machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="pin"))
+    pair.ended(0)
+    check("kernel" not in header_value(pair.client, "Fabric"), pair.client)
+
+
+def kernel_lost(server):
+    good = machine("NVIDIA", FAKE_KERNEL="1")
+    bad = machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="lost@3000")
+    pair = Pair("cxi_send_lat", "GPU to GPU", "-n", "100000", "--latency-gap", "0",
+                env=good if server else bad, server_env=bad if server else good)
+    pair.refused("GPU 0", "NVIDIA", "copying 8 bytes")
+
+
+for server in (False, True):
+    tap.add(f"NVIDIA, by a kernel: lost at the {'server' if server else 'client'}: both end",
+            kernel_lost, server)
+
+
 def not_locked(maker):
     pair = Pair("cxi_write_lat", "host to GPU", *QUICK, "-s", "1:64K", "--verify",
                 env=machine(maker, FAKE_FAULT="pin"))

@@ -165,7 +165,7 @@ struct fabric_facts {
     unsigned gpu_verbs;                /* what it can do there */
     unsigned gpu_layouts;              /* and in which layouts, a bit each */
     const char *why_no_gpu;            /* where gpus lacks a maker */
-    char form[96];                     /* which path carries it, for the header; connect may say
+    char form[128];                    /* which path carries it, for the header; connect may say
                                           more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];                   /* what it lives in, "VNI 10", or "" */

@@ -222,8 +222,12 @@ int gpu_open(const struct memory_ops *kind, unsigned device, const char *identit
     *gpu = calloc(1, sizeof **gpu);
     if (!*gpu)
         return fail(-ENOMEM, "no memory for GPU %u", device);
-    **gpu =
-        (struct gpu){.kind = kind, .device = device, .serial = ++serials, .copy = kind->gpu->copy};
+    **gpu = (struct gpu){.kind = kind,
+                         .device = device,
+                         .serial = ++serials,
+                         .copy = kind->gpu->copy,
+                         .copy_locked =
+                             kind->gpu->copy_locked ? kind->gpu->copy_locked : kind->gpu->copy};
     guard_begin(&guard);
     int code = kind->gpu->open(*gpu);
     guard_end(&guard);

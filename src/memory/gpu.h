@@ -30,6 +30,8 @@ struct gpu_ops {
     int (*alloc)(struct gpu *gpu, size_t length, char **address);
     void (*free)(struct gpu *gpu, char *address);
     int (*copy)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
+    int (*copy_locked)(struct gpu *gpu, void *to, const void *from, size_t length,
+                       enum gpu_way way); /* NULL: as copy */
     int (*pin)(struct gpu *gpu, void *address, size_t length);
     void (*unpin)(struct gpu *gpu, void *address);
     int (*export_memory)(struct gpu *gpu, char *address, struct gpu_handle *handle);

@@ -75,6 +75,10 @@ struct gpu {
     void *context, *queue, *more; /* the maker's */
     /* Copies, and returns when the bytes are there: 0, or the maker's code. */
     int (*copy)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
+    /* The same where all host memory is locked by gpu_pin; may know a faster way for few bytes. */
+    int (*copy_locked)(struct gpu *gpu, void *to, const void *from, size_t length,
+                       enum gpu_way way);
+    size_t small[3]; /* up to so many bytes that way is taken, by enum gpu_way */
 };
 
 /* What another process needs to reach a GPU's memory. */
@@ -105,6 +109,13 @@ int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, char **address)
 void gpu_release(struct gpu *gpu, char *address);
 
 int gpu_copy_failed(const struct gpu *gpu, int code, size_t length, enum gpu_way way);
+
+static inline int gpu_copy_locked(struct gpu *gpu, void *to, const void *from, size_t length,
+                                  enum gpu_way way)
+{
+    int code = gpu->copy_locked(gpu, to, from, length, way);
+    return code ? gpu_copy_failed(gpu, code, length, way) : 0;
+}
 
 /* Done when it returns: the bytes are where they belong. */
 static inline int gpu_copy(struct gpu *gpu, void *to, const void *from, size_t length,

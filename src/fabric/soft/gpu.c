@@ -17,11 +17,11 @@ int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool f
 {
     if (!length)
         return 0;
-    if (to_gpu || from_gpu)
-        return gpu_copy(soft->gpu, to, from, length,
-                        !from_gpu ? GPU_IN
-                        : !to_gpu ? GPU_OUT
-                                  : GPU_WITHIN);
+    if (to_gpu || from_gpu) {
+        enum gpu_way way = !from_gpu ? GPU_IN : !to_gpu ? GPU_OUT : GPU_WITHIN;
+        return soft->locked ? gpu_copy_locked(soft->gpu, to, from, length, way)
+                            : gpu_copy(soft->gpu, to, from, length, way);
+    }
     atomic_thread_fence(memory_order_seq_cst);
     memcpy(to, from, length);
     atomic_thread_fence(memory_order_seq_cst);
@@ -187,8 +187,14 @@ void soft_gpu_withdraw(struct soft *soft, const struct region *region)
 /* Which path, for the header, and what then counts as done. */
 static void describe(struct soft *soft, bool host, bool two)
 {
+    size_t small = 0;
+    char kernel[48] = "";
+    for (size_t i = 0; i < LENGTH(soft->gpu->small) && soft->locked; i++)
+        small = soft->gpu->small[i] > small ? soft->gpu->small[i] : small;
+    if (small)
+        snprintf(kernel, sizeof kernel, "kernel to %zu B and ", small);
     snprintf(soft->facts->form, sizeof soft->facts->form,
-             "soft (software NIC, copy engine of %s GPU %u%s%s)",
+             "soft (software NIC, %scopy engine of %s GPU %u%s%s)", kernel,
              memory_makers[soft->gpu->kind->maker - 1], soft->gpu->device,
              two && !soft->link.same_process ? ", IPC" : "",
              !host            ? ""
@@ -229,6 +235,7 @@ int soft_gpu_join(struct soft *soft)
         pin(soft, soft->link.maps[0].address, soft->link.maps[0].length);
         pin(soft, soft->mail.arrival, SOFT_PULL_BYTES);
     }
+    soft->locked = !soft->unpinned && !soft->link.same_process;
     describe(soft, host, gpu);
     return 0;
 }

@@ -67,6 +67,9 @@ static inline int send_now(struct soft *soft, const struct xfer *x, const char *
     }
     if (!receive_posted(m))
         return -EAGAIN;
+    /* What was kept in the command is not locked for the GPU. */
+    if (soft->gpu && x->how & HINT(INLINE))
+        from = memcpy(soft->bounce, from, x->length);
     int status = place(soft, from, x->local->gpu, x->length, moved);
     if (status != DONE)
         return status == LATER ? -EAGAIN : status;

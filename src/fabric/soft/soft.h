@@ -216,6 +216,7 @@ struct soft {
     void *pins[SOFT_PINS];
     unsigned pin_count;
     bool unpinned; /* some could not be locked */
+    bool locked;   /* all host memory of copies is, and was so before the first one */
     struct fabric_facts *facts;
     struct soft_nic nic;
     struct soft_portal *portal;
