@@ -45,6 +45,20 @@ int soft_gpu_read(struct soft *soft, const struct xfer *x)
     return status ? status : DONE;
 }
 
+int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, uint64_t entry,
+                   uint64_t at, size_t fits, size_t *moved)
+{
+    size_t left = fits > *moved ? fits - *moved : 0;
+    size_t piece = left < SOFT_GPU_PIECE ? left : SOFT_GPU_PIECE;
+    /* What was kept in the command is not locked for the GPU. */
+    if (x->how & HINT(INLINE))
+        from = memcpy(soft->bounce, from, x->length);
+    int status = soft_copy(soft, soft->link.regions[entry].address + at + *moved,
+                           soft->link.regions[entry].gpu, from + *moved, x->local->gpu, piece);
+    *moved += piece;
+    return status ? status : *moved < fits ? LATER : DONE;
+}
+
 int soft_gpu_advance(struct soft *soft, struct soft_command *command)
 {
     const struct xfer *x = &command->xfer;

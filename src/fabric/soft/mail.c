@@ -8,7 +8,7 @@
 #include <errno.h>
 
 /* Into the buffer that the other end posted for this message, piece by piece if it is long. */
-static int place(struct soft *soft, const char *from, bool gpu, size_t length, size_t *moved)
+static int place(struct soft *soft, const struct xfer *x, const char *from, size_t *moved)
 {
     struct soft_mail *m = &soft->mail;
     const struct soft_posted *p = &m->channel->posted[!m->side][m->data_sent % SOFT_RING];
@@ -16,18 +16,13 @@ static int place(struct soft *soft, const char *from, bool gpu, size_t length, s
     if (entry >= SOFT_ENTRIES || !soft->link.regions[entry].address ||
         room > soft->link.regions[entry].length || at > soft->link.regions[entry].length - room)
         return fail(-EPROTO, "soft: the other end posted a buffer outside its memory");
-    size_t fits = length < room ? length : room;
+    size_t fits = x->length < room ? x->length : room;
     size_t left = fits > *moved ? fits - *moved : 0;
-    size_t most = soft->gpu ? SOFT_GPU_PIECE : SOFT_PIECE;
-    size_t piece = left < most ? left : most;
-    char *to = soft->link.regions[entry].address + at + *moved;
-    if (soft->gpu) {
-        int status = soft_copy(soft, to, soft->link.regions[entry].gpu, from + *moved, gpu, piece);
-        if (status)
-            return status;
-    } else if (piece) {
-        memcpy(to, from + *moved, piece);
-    }
+    if (soft->gpu)
+        return soft_gpu_place(soft, x, from, entry, at, fits, moved);
+    size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
+    if (piece)
+        memcpy(soft->link.regions[entry].address + at + *moved, from + *moved, piece);
     *moved += piece;
     return *moved < fits ? LATER : DONE;
 }
@@ -67,10 +62,7 @@ static inline int send_now(struct soft *soft, const struct xfer *x, const char *
     }
     if (!receive_posted(m))
         return -EAGAIN;
-    /* What was kept in the command is not locked for the GPU. */
-    if (soft->gpu && x->how & HINT(INLINE))
-        from = memcpy(soft->bounce, from, x->length);
-    int status = place(soft, from, x->local->gpu, x->length, moved);
+    int status = place(soft, x, from, moved);
     if (status != DONE)
         return status == LATER ? -EAGAIN : status;
     m->data_sent++;
@@ -87,7 +79,7 @@ int soft_send(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
     size_t moved = 0;
-    if (x->how & HINT(INLINE) && (x->length > SOFT_IDC || x->local->gpu))
+    if ((x->how & HINT(INLINE) && x->length > SOFT_IDC) || soft_out_of_reach(soft, x))
         return soft_refuse_immediate(x);
     if (!soft->mail.channel || !soft_fits(x))
         return fail(-ERANGE, "soft: a message of %zu bytes at %zu of a buffer of %zu", x->length,
@@ -116,7 +108,8 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     m->receives[slot].to = x->local->address + x->at;
     m->receives[slot].length = x->length;
     m->receives[slot].id = x->id;
-    m->receives[slot].gpu = x->local->gpu;
+    if (soft->gpu)
+        m->into_gpu[slot] = x->local->gpu;
     /* Written only when it changes: the sender keeps it in his cache. */
     struct soft_posted *p = &m->channel->posted[m->side][slot];
     if (p->at != x->at || p->length != x->length || p->entry != entry)
@@ -140,8 +133,8 @@ static inline int filled(struct soft_mail *m, struct completion *completion, uin
 }
 
 /* By way of host memory that is locked for it. */
-static int take_inline_gpu(struct soft *soft, struct completion *completion, const char *data,
-                           size_t length)
+static __attribute__((noinline, cold)) int
+take_inline_gpu(struct soft *soft, struct completion *completion, const char *data, size_t length)
 {
     struct soft_mail *m = &soft->mail;
     uint64_t slot = m->filled % SOFT_RING;
@@ -160,7 +153,7 @@ static inline int take_inline(struct soft *soft, struct completion *completion, 
     struct soft_mail *m = &soft->mail;
     uint64_t slot = m->filled % SOFT_RING;
     char *to = m->receives[slot].to;
-    if (m->receives[slot].gpu)
+    if (soft->gpu && m->into_gpu[slot])
         return take_inline_gpu(soft, completion, data, length);
     if (length == sizeof(uint64_t) && m->receives[slot].length >= length)
         memcpy(to, data, sizeof(uint64_t));
@@ -189,8 +182,8 @@ static int take_pull(struct soft *soft, struct completion *completion, const cha
     char *to = m->receives[slot].to + m->pulled;
     const char *from = soft->link.regions[news.entry].address + news.at + m->pulled;
     if (soft->gpu) {
-        int status = soft_copy(soft, to, m->receives[slot].gpu, from,
-                               soft->link.regions[news.entry].gpu, piece);
+        int status =
+            soft_copy(soft, to, m->into_gpu[slot], from, soft->link.regions[news.entry].gpu, piece);
         if (status)
             return status;
     } else {

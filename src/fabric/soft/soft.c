@@ -277,7 +277,7 @@ static inline bool queues(const struct soft *soft, const struct xfer *x)
 static int soft_write(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (!acceptable(x))
+    if (!acceptable(x) || soft_out_of_reach(soft, x))
         return refuse(x);
     if (queues(soft, x))
         return soft_enqueue(soft, VERB_WRITE, x) ? LATER : -EAGAIN;
@@ -296,7 +296,7 @@ static int soft_write(struct fabric *fabric, const struct xfer *x)
 static int soft_read(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (!acceptable(x))
+    if (!acceptable(x) || soft_out_of_reach(soft, x))
         return refuse(x);
     if (queues(soft, x))
         return soft_enqueue(soft, VERB_READ, x) ? LATER : -EAGAIN;
@@ -388,7 +388,7 @@ static inline int add_word(const struct xfer *x)
 static int soft_atomic(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (x->remote->gpu || x->local->gpu)
+    if (soft->gpu && (x->remote->gpu || x->local->gpu))
         return fail(-ENOTSUP, "soft: no atomics on GPU memory");
     if (plain_add(soft, x))
         return add_word(x);

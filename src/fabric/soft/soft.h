@@ -130,7 +130,6 @@ struct soft_mail {
         char *to;
         size_t length;
         uint64_t id;
-        bool gpu;
     } receives[SOFT_RING];
     struct {
         uint64_t id, length;
@@ -140,14 +139,15 @@ struct soft_mail {
         uint64_t id, length, number;
     } lent[SOFT_QUEUE]; /* active messages that wait for the target to have pulled */
     uint64_t lent_head, lent_tail;
-    unsigned slot;  /* the next to be used */
-    bool kept;      /* the next message is handed out and not yet taken */
-    char *arrival;  /* where active messages go that do not stay in a slot, or NULL */
-    unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
-    unsigned held;  /* of them, still to pass */
-    unsigned looks; /* at the line since then */
-    size_t pulled;  /* bytes of the rendezvous message being pulled */
-    uint64_t pulls; /* rendezvous messages pulled */
+    unsigned slot;            /* the next to be used */
+    bool kept;                /* the next message is handed out and not yet taken */
+    char *arrival;            /* where active messages go that do not stay in a slot, or NULL */
+    unsigned hold;            /* polls to let pass after a message in the hot line; adapts itself */
+    unsigned held;            /* of them, still to pass */
+    unsigned looks;           /* at the line since then */
+    size_t pulled;            /* bytes of the rendezvous message being pulled */
+    uint64_t pulls;           /* rendezvous messages pulled */
+    bool into_gpu[SOFT_RING]; /* the receives; set only where a GPU takes part */
 };
 
 /* ---- amo.c: the atomic unit ---- */
@@ -211,13 +211,6 @@ enum { SOFT_PINS = 2 * SOFT_ENTRIES + 4 };
 
 struct soft {
     struct fabric fabric;
-    struct gpu *gpu; /* makes all copies, if memory of either end is a GPU's; else NULL */
-    char *bounce;    /* for what travels in commands and lines from or to a GPU */
-    void *pins[SOFT_PINS];
-    unsigned pin_count;
-    bool unpinned; /* some could not be locked */
-    bool locked;   /* all host memory of copies is, and was so before the first one */
-    struct fabric_facts *facts;
     struct soft_nic nic;
     struct soft_portal *portal;
     struct region portal_region;
@@ -226,9 +219,17 @@ struct soft {
     struct soft_mail mail;
     bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
     char nonce[65];
+    struct gpu *gpu; /* makes all copies, if memory of either end is a GPU's; else NULL */
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
+    /* Only where a GPU takes part. */
+    char *bounce; /* for what travels in commands and lines from or to a GPU */
+    void *pins[SOFT_PINS];
+    unsigned pin_count;
+    bool unpinned; /* some could not be locked */
+    bool locked;   /* all host memory of copies is, and was so before the first one */
+    struct fabric_facts *facts;
 };
 
 /* The payload travels in the command. */
@@ -241,7 +242,13 @@ static inline bool soft_immediate(const struct xfer *x)
 static inline bool soft_fits(const struct xfer *x)
 {
     return x->length <= x->local->length && x->at <= x->local->length - x->length &&
-           (!soft_immediate(x) || (x->length <= SOFT_IDC && !x->local->gpu));
+           (!soft_immediate(x) || x->length <= SOFT_IDC);
+}
+
+/* Immediate data, but from a GPU? */
+static inline bool soft_out_of_reach(const struct soft *soft, const struct xfer *x)
+{
+    return soft->gpu && x->local->gpu && soft_immediate(x);
 }
 
 /* Why immediate data does not fit: -errno. */
@@ -283,6 +290,10 @@ int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool f
               size_t length);
 int soft_gpu_write(struct soft *soft, const struct xfer *x);
 int soft_gpu_read(struct soft *soft, const struct xfer *x);
+
+/* Into a receive that the other end has posted, at so much of its entry: DONE, LATER or -errno. */
+int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, uint64_t entry,
+                   uint64_t at, size_t fits, size_t *moved);
 
 /* One piece of a queued copy: DONE, -EAGAIN for more, or -errno. */
 int soft_gpu_advance(struct soft *soft, struct soft_command *command);
