@@ -69,7 +69,8 @@ struct weft_params {
     double percentiles[WEFT_PERCENTILES]; /* such as 99.9, in percent; the list ends with 0 */
     const char *device; /* "soft:cxi0", "uct:posix/memory", "null:delay=5us"; NULL: soft if both
                            ends are on one machine, else UCX or libfabric over TCP */
-    const char *memory; /* "host", "2M", "1G"; this end's own */
+    const char *memory; /* "host", "2M", "1G", or a GPU's: "cuda", "rocm", "ze", "cuda:1"; this
+                           end's own */
     int cpu;            /* this end runs there while it measures; -1: anywhere */
     int verify;         /* check the data; what is then timed includes the checking */
     const volatile sig_atomic_t *stop; /* not 0: end early, with -EINTR; may be NULL */

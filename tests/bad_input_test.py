@@ -197,7 +197,8 @@ def devices_of(tool):
     for role in ROLES:
         refused(1, *role, "-d", "cxi99", names=("cxi99", "cxi0"), tool=tool)
         if tool != ATOMIC:
-            process = ended(Process([tap.tool_path(tool), *role, "-t", "0"], limit=REFUSAL_S), 1)
+            gpu = "-r" if role == ROLES[0] else "-t"
+            process = ended(Process([tap.tool_path(tool), *role, gpu, "65535"], limit=REFUSAL_S), 1)
             check("GPU" in one_sentence(process, tool), process)
 
 
@@ -379,10 +380,14 @@ def ends_on_different_fabrics_are_told_so():
 # ---- what this machine does not have ----
 
 @test
-def gpu_options_are_refused_where_there_is_no_gpu_memory():
-    for args in (("-t", "0"), ("-r", "1"), ("-t", "0", "-g", "amd"), ("--rx-gpu=0", "-g", "NVIDIA"),
-                 ("-t", "65535")):
+def a_gpu_that_is_not_here_is_refused():
+    # -t is the client's and -r the server's; --local has both.
+    for args in (("-t", "65535"), ("-r", "65535"), ("-t", "65535", "-g", "amd"),
+                 ("--rx-gpu=65535", "-g", "NVIDIA"), ("-t", "65535", "-g", "intel")):
         for role in ROLES:
+            mine = "-r" if role == ROLES[0] else "-t"
+            if role != ROLES[2] and mine[1] != args[0].strip("-")[0]:
+                continue
             process = ended(Process([TOOL, *role, *args], limit=REFUSAL_S), 1)
             check("GPU" in one_sentence(process, NAME), process)
             equal(process.out, "")
@@ -390,7 +395,7 @@ def gpu_options_are_refused_where_there_is_no_gpu_memory():
 
 @test
 def huge_pages_for_gpu_buffers_have_no_effect_and_stderr_says_so():
-    process = ended(Process([TOOL, "-p", "0", "-t", "0", "--use-hp", "2M"], limit=REFUSAL_S), 1)
+    process = ended(Process([TOOL, "-p", "0", "-r", "65535", "--use-hp", "2M"], limit=REFUSAL_S), 1)
     check("--use-hp" in process.err and "no effect" in process.err, process)
 
 

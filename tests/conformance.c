@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One suite for every fabric: conformance [--if-there] DEVICE. What fabric.h promises is checked
- * between two real processes: this one initiates, a child is the target and looks into its own
- * memory when asked. What a fabric says it cannot do is skipped by name, never passed. */
+/* One suite for every fabric: conformance [--if-there] DEVICE [KIND KIND], with the initiator's and
+ * the target's kind of memory. What fabric.h promises is checked between two real processes: this
+ * one initiates, a child is the target and looks into its own memory when asked. What a fabric says
+ * it cannot do is skipped by name, never passed. */
 #include "conformance.h"
 
 #include <dirent.h>
@@ -188,18 +189,21 @@ static int run_topics(const char *name)
 
 int main(int argc, char **argv)
 {
-    bool if_there = argc == 3 && strcmp(argv[1], "--if-there") == 0;
+    bool if_there = argc > 1 && strcmp(argv[1], "--if-there") == 0;
     struct fabric_facts facts;
-    if (argc != 2 + if_there) {
-        fprintf(stderr, "usage: conformance [--if-there] DEVICE\n");
+    int given = argc - 2 - if_there;
+    for (int i = 0; i < 2 && given == 2; i++)
+        memory_kinds[i] = memory_find(argv[argc - 2 + i]);
+    if ((given && given != 2) || !memory_kinds[0] || !memory_kinds[1]) {
+        fprintf(stderr, "usage: conformance [--if-there] DEVICE [MEMORY MEMORY]\n");
         return 2;
     }
-    const char *device = argv[argc - 1];
+    const char *device = argv[1 + if_there];
     if (fabric_choose(device, &choice)) {
         fprintf(stderr, "conformance: %s\n", fail_reason());
         return 1;
     }
-    if (if_there && fabric_try(&choice, 1, &facts) == -ENODEV) {
+    if (if_there && fabric_try(&choice, 1, 0, &facts) == -ENODEV) {
         printf("1..0 # SKIP %s\n", fail_reason());
         return 0;
     }

@@ -18,13 +18,17 @@ enum { REGION_BYTES = 1 << 20, PATIENCE_MS = 10000, SILENCE_MS = 20000, KEPT = 1
 
 extern struct fabric_choice choice;
 
+/* The initiator's and the target's kind of memory, by rank. */
+extern const struct memory_ops *memory_kinds[2];
+
 /* ---- one end ---- */
 
 struct end {
     struct fabric *handle;
     struct fabric_facts facts;
     struct region region;
-    bool guest; /* the region is another end's */
+    char *bytes; /* of the region, for this CPU: a GPU's own addresses are not */
+    bool guest;  /* the region is another end's */
     struct blob key;
     struct remote remote;
     struct peer *peer;
@@ -155,6 +159,8 @@ void in_every_layout(struct pair *pair, enum verb verb,
 /* Skips what the fabric cannot, and, if bytes are looked at, where none move. */
 void needs(struct pair *pair, enum verb verb, bool bytes);
 void needs_hint(struct pair *pair, enum hint hint, const char *name);
+/* Skips where a message cannot be on its way before its receive is posted: from a GPU. */
+void needs_early(struct pair *pair);
 
 struct xfer xfer_of(struct end *end, size_t at, size_t length);
 

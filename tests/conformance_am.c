@@ -59,7 +59,7 @@ static void am_there(struct pair *pair, enum layout layout, size_t length, size_
     struct end *end = &pair->end;
     struct xfer xfer =
         am_of(end, 512 + length % 64, length, (uint64_t)header_bytes << 32 | LAYOUT_HINT(layout));
-    char *payload = end->region.address + xfer.at;
+    char *payload = end->bytes + xfer.at;
     pattern(payload, length, length + layout);
     size_t total = expect(expected, &xfer, payload);
     int status = perform(end, VERB_AM, &xfer);
@@ -118,8 +118,8 @@ static void active_messages_arrive_without_a_layout_asked_for(void **state)
             fits |= HEADER + lengths[i] <= end->facts.layout_max[VERB_AM][layout];
         if (!fits)
             continue;
-        pattern(end->region.address + 64, lengths[i], i);
-        size_t total = expect(expected, &xfer, end->region.address + 64);
+        pattern(end->bytes + 64, lengths[i], i);
+        size_t total = expect(expected, &xfer, end->bytes + 64);
         assert_int_equal(perform(end, VERB_AM, &xfer), 0);
         struct answer came = ask_all(pair, "take", 0, 0, 0);
         assert_int_equal(came.length, total);
@@ -211,7 +211,7 @@ static size_t buffer_at(const struct traffic *t, uint64_t number)
 static void free_buffer(struct traffic *t, uint64_t number)
 {
     t->busy &= ~(UINT64_C(1) << number % BUFFERS);
-    memset(t->end->region.address + buffer_at(t, number), 0xee, t->x->longest);
+    memset(t->end->bytes + buffer_at(t, number), 0xee, t->x->longest);
 }
 
 static int send_next(struct traffic *t)
@@ -226,7 +226,7 @@ static int send_next(struct traffic *t)
                         .id = t->sent,
                         .header = t->sent,
                         .header_bytes = m.header_bytes};
-    pattern(t->end->region.address + xfer.at, m.length, m.text);
+    pattern(t->end->bytes + xfer.at, m.length, m.text);
     int got = choice.ops->am(t->end->handle, &xfer);
     if (got == -EAGAIN)
         return 0;

@@ -35,9 +35,9 @@ static struct xfer amo_xfer(struct end *end, const struct form *form, size_t rem
     xfer.amo.type = (uint8_t)form->type;
     xfer.amo.compare_op = (uint8_t)form->compare;
     xfer.amo.fetch = form->fetch;
-    xfer.amo.result = end->region.address + RESULT_AT;
-    xfer.amo.operand = end->region.address + OPERAND_AT;
-    xfer.amo.compare = end->region.address + COMPARE_AT;
+    xfer.amo.result = end->bytes + RESULT_AT;
+    xfer.amo.operand = end->bytes + OPERAND_AT;
+    xfer.amo.compare = end->bytes + COMPARE_AT;
     return xfer;
 }
 
@@ -59,9 +59,9 @@ static void one_cell(struct end *end, const struct form *form, char *area, unsig
     union value old = {.wide = {0, 0}}, now;
     unsigned char expected[32];
     memset(expected, 0x77, sizeof expected);
-    memset(end->region.address + RESULT_AT, 0x77, sizeof expected);
-    memcpy(end->region.address + OPERAND_AT, &o.operand, size);
-    memcpy(end->region.address + COMPARE_AT, &o.compare, size);
+    memset(end->bytes + RESULT_AT, 0x77, sizeof expected);
+    memcpy(end->bytes + OPERAND_AT, &o.operand, size);
+    memcpy(end->bytes + COMPARE_AT, &o.compare, size);
     memcpy(&old, area + at, size);
     now = old;
     amo_model(form->op, form->type, form->compare, &now, &o);
@@ -69,7 +69,7 @@ static void one_cell(struct end *end, const struct form *form, char *area, unsig
     assert_int_equal(perform(end, VERB_ATOMIC, &xfer), 0);
     if (form->fetch)
         memcpy(expected, &old, size);
-    assert_memory_equal(end->region.address + RESULT_AT, expected, sizeof expected);
+    assert_memory_equal(end->bytes + RESULT_AT, expected, sizeof expected);
 }
 
 static void all_cells(struct pair *pair, const struct form *form)
@@ -194,9 +194,9 @@ static void operands_may_change_once_they_are_the_nics(void **state)
     for (int i = 0; i < 10; i++) {
         struct form form = {.op = AMO_SUM, .type = AMO_UINT64, .how = HINT(INLINE)};
         struct xfer xfer = amo_xfer(end, &form, CELLS_AT);
-        memcpy(end->region.address + OPERAND_AT, &one, sizeof one);
+        memcpy(end->bytes + OPERAND_AT, &one, sizeof one);
         int got = post(end, VERB_ATOMIC, &xfer);
-        memcpy(end->region.address + OPERAND_AT, &none, sizeof none);
+        memcpy(end->bytes + OPERAND_AT, &none, sizeof none);
         assert_true(got == DONE || got == LATER);
         if (got == LATER)
             assert_int_equal(next_completion(end, &completion), 0);
@@ -214,12 +214,12 @@ static void every_atomic_completes_once_however_many_are_posted(void **state)
     struct form form = {.op = AMO_SUM, .type = AMO_UINT64, .fetch = true};
     needs(pair, VERB_ATOMIC, true);
     ask(pair, "fill", CELLS_AT, 8, 0);
-    memcpy(end->region.address + OPERAND_AT, &one, sizeof one);
+    memcpy(end->bytes + OPERAND_AT, &one, sizeof one);
     for (unsigned posted = 0; done < total && patient(&patience);) {
         struct completion completion;
         struct xfer xfer = amo_xfer(end, &form, CELLS_AT);
         xfer.id = posted;
-        xfer.amo.result = end->region.address + 65536 + (size_t)posted * 8;
+        xfer.amo.result = end->bytes + 65536 + (size_t)posted * 8;
         int got = posted < total ? choice.ops->atomic(end->handle, &xfer) : -EAGAIN;
         posted += got >= 0;
         done += got == DONE;
@@ -231,7 +231,7 @@ static void every_atomic_completes_once_however_many_are_posted(void **state)
     assert_int_equal(done, total);
     assert_int_equal(ask(pair, "look", CELLS_AT, 8, 0), digest((const char *)&sum, sizeof sum));
     for (uint64_t i = 0; i < total; i++)
-        assert_memory_equal(end->region.address + 65536 + i * 8, &i, sizeof i);
+        assert_memory_equal(end->bytes + 65536 + i * 8, &i, sizeof i);
 }
 
 /* ---- refusals ---- */
@@ -397,7 +397,7 @@ static int add_one(struct end *end, enum amo_type type, size_t at, unsigned how)
 static void set_operand(struct end *end, enum amo_type type, unsigned number)
 {
     union value value = value_of(type, number);
-    memcpy(end->region.address + OPERAND_AT, &value, sizeof value);
+    memcpy(end->bytes + OPERAND_AT, &value, sizeof value);
 }
 
 /* Both begin together, or they would add one after the other: a count at the target says who is
@@ -411,7 +411,7 @@ static int both_here(struct end *end, uint64_t count)
     set_operand(end, AMO_UINT64, 0);
     while (!status && seen < count && patient(&patience)) {
         status = add_one(end, AMO_UINT64, MEETING_AT, 0);
-        memcpy(&seen, end->region.address + RESULT_AT, sizeof seen);
+        memcpy(&seen, end->bytes + RESULT_AT, sizeof seen);
     }
     return status || seen >= count ? status : fail(-ETIMEDOUT, "the other one does not come");
 }
@@ -426,7 +426,7 @@ static int add_many(struct end *end)
         for (unsigned n = 0; n < EACH && !status; n++) {
             unsigned how = n % 64 ? HINT(LL) & end->facts.honours : 0;
             status = add_one(end, added[i], CELLS_AT + i * 64, how);
-            double fetched = number_of(added[i], end->region.address + RESULT_AT);
+            double fetched = number_of(added[i], end->bytes + RESULT_AT);
             if (!status && fetched <= last)
                 status = fail(-EBADMSG, "%s: %g was fetched after %g", amo_type_names[added[i]],
                               fetched, last);

@@ -2,6 +2,7 @@
 /* The two processes of the conformance suite: opening and connecting an end, forking the target,
  * asking it, and the small functions every topic needs. */
 #include "conformance.h"
+#include "gpu_double.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,11 +16,28 @@
 _Noreturn void target_main(struct peer *peer, struct peer *second);
 
 struct fabric_choice choice;
+const struct memory_ops *memory_kinds[2] = {&memory_host, &memory_host};
+static int rank = PEER_CLIENT;
 
 /* ---- one end ---- */
 
+/* What is left where memory of a GPU takes part, at whichever end. */
+static void trim(struct fabric_facts *facts)
+{
+    static const char why[] = "the memory is a GPU's";
+    if (!memory_kinds[0]->gpu && !memory_kinds[1]->gpu)
+        return;
+    facts->verbs &= facts->gpu_verbs;
+    facts->honours &= ~(HINT(INLINE) | HINT(SHORT));
+    facts->why_not[HINT_INLINE] = facts->why_not[HINT_SHORT] = why;
+    facts->max_inline = 0;
+    for (int i = 0; i < VERBS; i++)
+        facts->layout_max[i][LAYOUT_SHORT] = 0;
+}
+
 static int place_region(struct end *end, const struct end *share)
 {
+    const struct memory_ops *kind = memory_kinds[rank];
     if (share) {
         end->region = share->region;
         end->guest = true;
@@ -29,8 +47,8 @@ static int place_region(struct end *end, const struct end *share)
         end->region = (struct region){.kind = &memory_host, .length = REGION_BYTES, .fd = -1};
         return 0;
     }
-    int status = memory_host.alloc(&end->region, REGION_BYTES, &memory_host);
-    return status ? status : memory_host.populate(&end->region, 0, REGION_BYTES);
+    int status = kind->alloc(&end->region, REGION_BYTES, kind);
+    return status ? status : kind->populate(&end->region, 0, REGION_BYTES);
 }
 
 int end_open(struct end *end, struct peer *peer, const struct end *share)
@@ -44,9 +62,14 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
                                .looks = true};
     *end = (struct end){.peer = peer, .verbs = (1U << VERBS) - 1, .region = {.fd = -1}};
     int status = choice.ops->open(&end->handle, &want, &end->facts);
+    trim(&end->facts);
     if (!status)
         status = place_region(end, share);
-    return status ? status : choice.ops->expose(end->handle, &end->region, &end->key);
+    if (!status)
+        status = choice.ops->expose(end->handle, &end->region, &end->key);
+    if (!status)
+        end->bytes = end->region.gpu ? gpu_view(end->region.address) : end->region.address;
+    return status;
 }
 
 int end_connect(struct end *end)
@@ -72,8 +95,8 @@ void end_close(struct end *end)
         choice.ops->withdraw(end->handle, &end->region);
         choice.ops->close(end->handle);
     }
-    if (end->region.fd >= 0 && !end->guest)
-        memory_host.free(&end->region);
+    if ((end->region.fd >= 0 || end->region.gpu) && !end->guest)
+        end->region.kind->free(&end->region);
 }
 
 /* ---- the pair ---- */
@@ -91,6 +114,7 @@ static int start(struct pair *pair, struct peer *second[2])
         peer_close(pair->peers[PEER_CLIENT]);
         if (second)
             peer_close(second[PEER_CLIENT]);
+        rank = PEER_SERVER;
         target_main(pair->peers[PEER_SERVER], second ? second[PEER_SERVER] : NULL);
     }
     /* The child's end must close with the child. */
@@ -419,6 +443,15 @@ void needs_hint(struct pair *pair, enum hint hint, const char *name)
     if (pair->end.facts.honours & 1U << hint)
         return;
     print_message("# no %s: %s\n", name, pair->end.facts.why_not[hint]);
+    skip();
+}
+
+void needs_early(struct pair *pair)
+{
+    (void)pair;
+    if (!memory_kinds[0]->gpu && !memory_kinds[1]->gpu)
+        return;
+    print_message("# a message from a GPU waits for its receive\n");
     skip();
 }
 

@@ -18,14 +18,14 @@ static void read_and_compare(struct pair *pair, size_t at, size_t length, unsign
     /* There is no immediate data in a read. */
     xfer.how = honoured(end, combination, length) & ~HINT(INLINE);
     xfer.id = combination * UINT64_C(1000003) + length;
-    memset(end->region.address + at - MARGIN, 0x5a, length + (size_t)2 * MARGIN);
+    memset(end->bytes + at - MARGIN, 0x5a, length + (size_t)2 * MARGIN);
     uint64_t laid = ask_all(pair, "pattern", xfer.remote_at, length, value).digest;
     uint64_t whole = ask(pair, "look", 0, REGION_BYTES, 0);
     assert_int_equal(perform(end, VERB_READ, &xfer), 0);
-    assert_int_equal(digest(end->region.address + at, length), laid);
+    assert_int_equal(digest(end->bytes + at, length), laid);
     memset(margin, 0x5a, sizeof margin);
-    assert_memory_equal(end->region.address + at - MARGIN, margin, MARGIN);
-    assert_memory_equal(end->region.address + at + length, margin, MARGIN);
+    assert_memory_equal(end->bytes + at - MARGIN, margin, MARGIN);
+    assert_memory_equal(end->bytes + at + length, margin, MARGIN);
     assert_int_equal(ask(pair, "look", 0, REGION_BYTES, 0), whole);
 }
 
@@ -46,10 +46,10 @@ static void read_in_layout(struct pair *pair, size_t at, size_t length, unsigned
     struct end *end = &pair->end;
     struct xfer xfer = xfer_of(end, at, length);
     xfer.how = how;
-    memset(end->region.address + at, 0x5a, length);
+    memset(end->bytes + at, 0x5a, length);
     uint64_t laid = ask(pair, "pattern", at, length, (int)(length % 1000 + how));
     assert_int_equal(perform(end, VERB_READ, &xfer), 0);
-    assert_int_equal(digest(end->region.address + at, length), laid);
+    assert_int_equal(digest(end->bytes + at, length), laid);
 }
 
 static void reads_land_whole_in_every_layout(void **state)
@@ -64,9 +64,9 @@ static void a_read_of_no_bytes_changes_nothing(void **state)
     struct pair *pair = *state;
     needs(pair, VERB_READ, true);
     struct xfer xfer = xfer_of(&pair->end, 128, 0);
-    uint64_t before = digest(pair->end.region.address, REGION_BYTES);
+    uint64_t before = digest(pair->end.bytes, REGION_BYTES);
     assert_int_equal(perform(&pair->end, VERB_READ, &xfer), 0);
-    assert_int_equal(digest(pair->end.region.address, REGION_BYTES), before);
+    assert_int_equal(digest(pair->end.bytes, REGION_BYTES), before);
 }
 
 static void the_whole_region_can_be_read_at_once(void **state)
@@ -77,7 +77,7 @@ static void the_whole_region_can_be_read_at_once(void **state)
     struct xfer xfer = xfer_of(&pair->end, 0, REGION_BYTES);
     xfer.how &= ~HINT(INLINE);
     assert_int_equal(perform(&pair->end, VERB_READ, &xfer), 0);
-    assert_int_equal(digest(pair->end.region.address, REGION_BYTES), laid);
+    assert_int_equal(digest(pair->end.bytes, REGION_BYTES), laid);
 }
 
 static void a_read_sees_what_was_written_before_it(void **state)
@@ -92,12 +92,12 @@ static void a_read_sees_what_was_written_before_it(void **state)
         put.how = round % 2 ? put.how & HINT(LL) : 0;
         get.how = round % 3 ? get.how & HINT(LL) : 0;
         get.remote_at = 0;
-        memset(end->region.address, round + 1, 100);
+        memset(end->bytes, round + 1, 100);
         int later = post(end, VERB_WRITE, &put) == LATER;
         later += post(end, VERB_READ, &get) == LATER;
         while (later-- > 0)
             assert_int_equal(next_completion(end, &completion), 0);
-        assert_memory_equal(end->region.address + 4096, end->region.address, 100);
+        assert_memory_equal(end->bytes + 4096, end->bytes, 100);
     }
 }
 
@@ -114,7 +114,7 @@ static void a_read_beyond_the_targets_entry_is_refused(void **state)
 {
     struct pair *pair = *state;
     needs(pair, VERB_READ, true);
-    uint64_t before = digest(pair->end.region.address, REGION_BYTES);
+    uint64_t before = digest(pair->end.bytes, REGION_BYTES);
     const struct {
         size_t at, length;
     } bad[] = {{REGION_BYTES, 1}, {REGION_BYTES - 7, 8}, {SIZE_MAX - 3, 8}, {0, REGION_BYTES + 1}};
@@ -125,7 +125,7 @@ static void a_read_beyond_the_targets_entry_is_refused(void **state)
         assert_true(perform(&pair->end, VERB_READ, &xfer) < 0);
         assert_true(*fail_reason());
     }
-    assert_int_equal(digest(pair->end.region.address, REGION_BYTES), before);
+    assert_int_equal(digest(pair->end.bytes, REGION_BYTES), before);
 }
 
 static void a_read_beyond_our_own_buffer_is_refused(void **state)

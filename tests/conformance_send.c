@@ -65,13 +65,13 @@ static void message_there(struct pair *pair, size_t length, unsigned combination
     struct xfer xfer = xfer_of(end, 512 + length % 64, length);
     xfer.how = message_hints(end, combination, length);
     xfer.id = 77 + length;
-    pattern(end->region.address + xfer.at, length, length + combination);
-    uint64_t sent = digest(end->region.address + xfer.at, length);
+    pattern(end->bytes + xfer.at, length, length + combination);
+    uint64_t sent = digest(end->bytes + xfer.at, length);
     ask(pair, "fill", BUFFER_AT - MARGIN, length + (size_t)2 * MARGIN, 0x5a);
     assert_int_equal(ask_all(pair, "post", BUFFER_AT, length, 1000 + length).status, 0);
     finish_send(end, &xfer, send_one(end, &xfer));
     /* The source may be used again. */
-    memset(end->region.address + xfer.at, 0xee, length);
+    memset(end->bytes + xfer.at, 0xee, length);
     struct answer came = ask_all(pair, "take", BUFFER_AT, length, 0);
     assert_int_equal(came.status, 0);
     assert_int_equal(came.verb, VERB_RECV);
@@ -97,7 +97,7 @@ static void message_back(struct pair *pair, size_t length, unsigned combination)
     struct xfer receive = {
         .local = &end->region, .at = BUFFER_AT, .length = length, .id = 5 + length};
     unsigned how = message_hints(end, combination, length);
-    memset(end->region.address + BUFFER_AT - MARGIN, 0x5a, length + (size_t)2 * MARGIN);
+    memset(end->bytes + BUFFER_AT - MARGIN, 0x5a, length + (size_t)2 * MARGIN);
     assert_int_equal(choice.ops->recv(end->handle, &receive), LATER);
     uint64_t sent = ask(pair, "pattern", 512, length, (int)length);
     assert_int_equal(ask_all(pair, "say", 512, length, how).status, 0);
@@ -106,10 +106,10 @@ static void message_back(struct pair *pair, size_t length, unsigned combination)
     assert_int_equal(completion.verb, VERB_RECV);
     assert_int_equal(completion.id, 5 + length);
     assert_int_equal(completion.length, length);
-    assert_int_equal(digest(end->region.address + BUFFER_AT, length), sent);
+    assert_int_equal(digest(end->bytes + BUFFER_AT, length), sent);
     for (size_t i = 0; i < MARGIN; i++) {
-        assert_int_equal(end->region.address[BUFFER_AT - 1 - i], 0x5a);
-        assert_int_equal(end->region.address[BUFFER_AT + length + i], 0x5a);
+        assert_int_equal(end->bytes[BUFFER_AT - 1 - i], 0x5a);
+        assert_int_equal(end->bytes[BUFFER_AT + length + i], 0x5a);
     }
 }
 
@@ -136,7 +136,7 @@ static void messages_fill_buffers_in_posting_order(void **state)
     for (unsigned i = 0; i < MESSAGES; i++) {
         struct xfer xfer = xfer_of(end, (size_t)i * SLOT, sizes[i]);
         xfer.how = message_hints(end, i, sizes[i]);
-        pattern(end->region.address + xfer.at, SLOT, i);
+        pattern(end->bytes + xfer.at, SLOT, i);
         finish_send(end, &xfer, send_one(end, &xfer));
     }
     for (unsigned i = 0; i < MESSAGES; i++) {
@@ -144,7 +144,7 @@ static void messages_fill_buffers_in_posting_order(void **state)
         assert_int_equal(came.status, 0);
         assert_int_equal(came.id, 100 - i);
         assert_int_equal(came.length, sizes[i]);
-        assert_int_equal(came.digest, digest(end->region.address + (size_t)i * SLOT, sizes[i]));
+        assert_int_equal(came.digest, digest(end->bytes + (size_t)i * SLOT, sizes[i]));
     }
 }
 
@@ -162,7 +162,7 @@ static void a_message_longer_than_its_buffer_is_an_error_and_does_not_overrun(vo
             room = room < lengths[i] ? room : lengths[i] - 1;
             struct xfer xfer = xfer_of(end, 64, lengths[i]);
             xfer.how = message_hints(end, how, lengths[i]);
-            pattern(end->region.address + 64, lengths[i], i);
+            pattern(end->bytes + 64, lengths[i], i);
             ask(pair, "fill", BUFFER_AT - MARGIN, lengths[i] + (size_t)2 * MARGIN, 0x5a);
             assert_int_equal(ask_all(pair, "post", BUFFER_AT, room, i).status, 0);
             finish_send(end, &xfer, send_one(end, &xfer));
@@ -185,7 +185,7 @@ static void a_message_waits_for_its_receive(void **state)
             struct completion completion;
             struct xfer xfer = xfer_of(end, 128, lengths[i]);
             xfer.how = message_hints(end, how, lengths[i]);
-            pattern(end->region.address + 128, lengths[i], i + how);
+            pattern(end->bytes + 128, lengths[i], i + how);
             ask(pair, "fill", BUFFER_AT, lengths[i], 0);
             int got = -EAGAIN, done = 0;
             for (int lap = 0; lap < LAPS && got == -EAGAIN; lap++) {
@@ -207,7 +207,7 @@ static void a_message_waits_for_its_receive(void **state)
             struct answer came = ask_all(pair, "take", BUFFER_AT, lengths[i], 0);
             assert_int_equal(came.status, 0);
             assert_int_equal(came.length, lengths[i]);
-            assert_int_equal(came.digest, digest(end->region.address + 128, lengths[i]));
+            assert_int_equal(came.digest, digest(end->bytes + 128, lengths[i]));
         }
 }
 
@@ -223,7 +223,7 @@ static void a_full_ring_says_so_and_goes_on_afterwards(void **state)
         while (got != -EAGAIN && accepted < SPARE) {
             struct xfer xfer = xfer_of(end, (size_t)(accepted % 1024) * 8, 8);
             uint64_t number = accepted;
-            memcpy(end->region.address + xfer.at, &number, sizeof number);
+            memcpy(end->bytes + xfer.at, &number, sizeof number);
             xfer.how = message_hints(end, how, 8);
             xfer.id = accepted;
             got = choice.ops->send(end->handle, &xfer);
@@ -262,16 +262,16 @@ static void a_rendezvous_completes_only_when_the_target_has_pulled(void **state)
         struct completion completion;
         struct xfer xfer = xfer_of(end, 0, 100000);
         xfer.how = HINT(RENDEZVOUS) | (ll ? HINT(LL) & end->facts.honours : 0);
-        memset(end->region.address, 1, 100000);
+        memset(end->bytes, 1, 100000);
         assert_int_equal(choice.ops->send(end->handle, &xfer), LATER);
         for (int lap = 0; lap < LAPS; lap++)
             assert_int_equal(choice.ops->poll(end->handle, &completion, 1), 0);
         /* Not pulled yet: what stands there now is what arrives. */
-        memset(end->region.address, 2, 100000);
-        uint64_t sent = digest(end->region.address, 100000);
+        memset(end->bytes, 2, 100000);
+        uint64_t sent = digest(end->bytes, 100000);
         assert_int_equal(ask_all(pair, "post", 0, 100000, 9).status, 0);
         finish_send(end, &xfer, true);
-        memset(end->region.address, 3, 100000);
+        memset(end->bytes, 3, 100000);
         struct answer came = ask_all(pair, "take", 0, 100000, 0);
         assert_int_equal(came.status, 0);
         assert_int_equal(came.digest, sent);
@@ -285,6 +285,7 @@ static void a_rendezvous_completes_though_a_message_waits_for_its_receive(void *
     struct end *end = &pair->end;
     struct completion completion;
     needs_messages(pair);
+    needs_early(pair);
     needs_hint(pair, HINT_RENDEZVOUS, "rendezvous");
     struct xfer xfer = xfer_of(end, 0, 100000);
     xfer.how = HINT(RENDEZVOUS);
@@ -298,7 +299,7 @@ static void a_rendezvous_completes_though_a_message_waits_for_its_receive(void *
     assert_int_equal(next_completion(end, &completion), 0);
     assert_int_equal(completion.verb, VERB_RECV);
     assert_int_equal(completion.id, 3);
-    assert_int_equal(digest(end->region.address, 8), laid);
+    assert_int_equal(digest(end->bytes, 8), laid);
 }
 
 /* ---- refusals and faults ---- */

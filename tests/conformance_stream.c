@@ -74,6 +74,7 @@ static void a_sender_that_polls_only_when_it_must_loses_nothing(void **state)
     static const unsigned rounds[] = {100, 200, 300, 400, 500, 600, 700, 1000};
     needs(pair, VERB_SEND, true);
     needs(pair, VERB_RECV, true);
+    needs_early(pair);
     for (unsigned i = 0; i < LENGTH(rounds); i++) {
         struct xfer receive = {.local = &end->region, .at = 0, .length = 64, .id = 4711};
         /* This one waits, while counts go on. */
@@ -102,6 +103,7 @@ static void receives_posted_behind_a_message_are_counted_once(void **state)
     struct completion completion;
     needs(pair, VERB_SEND, true);
     needs(pair, VERB_RECV, true);
+    needs_early(pair);
     assert_int_equal(ask_all(pair, "say", 0, 8, eager & end->facts.honours).status, 0);
     unsigned posted = 0, sent = 0;
     while (posted < MOST && !ask_all(pair, "post", (uint64_t)posted * SLOT, SLOT, posted).status)
@@ -109,7 +111,7 @@ static void receives_posted_behind_a_message_are_counted_once(void **state)
     struct xfer xfer = xfer_of(end, 0, 100);
     struct xfer receive = {.local = &end->region, .at = 4096, .length = 64, .id = 4711};
     xfer.how = HINT(LL) & end->facts.honours;
-    pattern(end->region.address, 100, 0);
+    pattern(end->bytes, 100, 0);
     int first = post(end, VERB_SEND, &xfer);
     assert_true(first >= 0);
     assert_int_equal(choice.ops->recv(end->handle, &receive), LATER);
@@ -120,7 +122,7 @@ static void receives_posted_behind_a_message_are_counted_once(void **state)
     }
     /* Every receive is used once, and not one that was not posted. */
     for (sent = 1; sent < 2 * posted; sent++) {
-        pattern(end->region.address, 100, sent);
+        pattern(end->bytes, 100, sent);
         int got = -EAGAIN;
         struct patience patience = {0};
         /* Those for which there is a receive will go, once the target runs; the rest may. */
@@ -138,10 +140,10 @@ static void receives_posted_behind_a_message_are_counted_once(void **state)
     assert_true(sent >= posted);
     for (unsigned i = 0; i < posted; i++) {
         struct answer came = ask_all(pair, "take", (uint64_t)i * SLOT, 100, 0);
-        pattern(end->region.address, 100, i);
+        pattern(end->bytes, 100, i);
         assert_int_equal(came.status, 0);
         assert_int_equal(came.id, i);
-        assert_int_equal(came.digest, digest(end->region.address, 100));
+        assert_int_equal(came.digest, digest(end->bytes, 100));
     }
 }
 

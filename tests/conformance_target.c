@@ -90,7 +90,7 @@ static void send_done(struct progress *p, uint64_t number)
 {
     uint64_t buffer = number % window_of(p->x);
     p->busy &= ~(UINT64_C(1) << buffer);
-    memset(p->end->region.address + OUT_AT + buffer * p->slot, 0xee, p->slot);
+    memset(p->end->bytes + OUT_AT + buffer * p->slot, 0xee, p->slot);
 }
 
 static int send_next(struct progress *p)
@@ -106,7 +106,7 @@ static int send_next(struct progress *p)
                         .id = p->sent};
     if (xfer.length > p->end->facts.max_inline || xfer.how & HINT(RENDEZVOUS))
         xfer.how &= ~HINT(INLINE);
-    memcpy(p->end->region.address + xfer.at, text_of(message.text), message.length);
+    memcpy(p->end->bytes + xfer.at, text_of(message.text), message.length);
     int got = choice.ops->send(p->end->handle, &xfer);
     if (got == -EAGAIN)
         return 0;
@@ -124,7 +124,7 @@ static int send_next(struct progress *p)
 static int message_came(struct progress *p, const struct completion *completion)
 {
     struct message message = message_of(p->x, p->x->seed ^ 1, p->received);
-    const char *found = p->end->region.address + p->received % window_of(p->x) * p->slot;
+    const char *found = p->end->bytes + p->received % window_of(p->x) * p->slot;
     if (completion->id != p->received)
         return fail(-EBADMSG, "message %" PRIu64 " came into buffer %" PRIu64, p->received,
                     completion->id);
@@ -263,11 +263,11 @@ static int answer_one(const char *what, struct question *q, struct completion *f
     if (strcmp(what, "withdraw") == 0) {
         choice.ops->withdraw(end->handle, &end->region);
     } else if (strcmp(what, "fill") == 0) {
-        memset(end->region.address + q->at, (int)q->value, q->length);
+        memset(end->bytes + q->at, (int)q->value, q->length);
     } else if (strcmp(what, "pattern") == 0) {
-        pattern(end->region.address + q->at, q->length, q->value);
+        pattern(end->bytes + q->at, q->length, q->value);
     } else if (strcmp(what, "cells") == 0) {
-        cells_fill(end->region.address + q->at, (enum amo_type)q->value);
+        cells_fill(end->bytes + q->at, (enum amo_type)q->value);
     } else if (strcmp(what, "post") == 0) {
         return choice.ops->recv(end->handle, &xfer);
     } else if (strcmp(what, "say") == 0) {
@@ -300,7 +300,7 @@ static int answer_question(const char *what, struct end *end, const struct blob 
         return fail(-EPROTO, "a question without its numbers");
     int status = answer_one(what, &q, &found);
     status = status ? status : found.status;
-    uint64_t sum = end->region.address ? digest(end->region.address + q.at, q.length) : 0;
+    uint64_t sum = end->bytes ? digest(end->bytes + q.at, q.length) : 0;
     if (found.verb == VERB_ARRIVAL)
         sum = q.sum;
     status = blob_print(&answer,

@@ -16,11 +16,11 @@ static void write_and_compare(struct pair *pair, size_t at, size_t length, unsig
     xfer.how = honoured(end, combination, length);
     xfer.id = combination * UINT64_C(1000003) + length;
     for (size_t i = 0; i < length; i++)
-        end->region.address[at + i] = (char)(i * 31 + length + combination);
+        end->bytes[at + i] = (char)(i * 31 + length + combination);
     ask(pair, "fill", at - MARGIN, length + (size_t)2 * MARGIN, 0x5a);
     assert_int_equal(perform(end, VERB_WRITE, &xfer), 0);
     /* At the moment of completion the bytes are there, and none beside them. */
-    assert_int_equal(ask(pair, "look", at, length, 0), digest(end->region.address + at, length));
+    assert_int_equal(ask(pair, "look", at, length, 0), digest(end->bytes + at, length));
     memset(expected, 0x5a, sizeof expected);
     assert_int_equal(ask(pair, "look", at - MARGIN, MARGIN, 0), digest(expected, MARGIN));
     assert_int_equal(ask(pair, "look", at + length, MARGIN, 0), digest(expected, MARGIN));
@@ -42,11 +42,11 @@ static void write_in_layout(struct pair *pair, size_t at, size_t length, unsigne
     struct end *end = &pair->end;
     struct xfer xfer = xfer_of(end, at, length);
     xfer.how = how;
-    pattern(end->region.address + at, length, length + how);
-    uint64_t sent = digest(end->region.address + at, length);
+    pattern(end->bytes + at, length, length + how);
+    uint64_t sent = digest(end->bytes + at, length);
     ask(pair, "fill", at, length, 0x5a);
     assert_int_equal(perform(end, VERB_WRITE, &xfer), 0);
-    memset(end->region.address + at, 0, length);
+    memset(end->bytes + at, 0, length);
     assert_int_equal(ask(pair, "look", at, length, 0), sent);
 }
 
@@ -72,11 +72,10 @@ static void the_whole_region_can_be_written_at_once(void **state)
     struct pair *pair = *state;
     needs(pair, VERB_WRITE, true);
     for (size_t i = 0; i < REGION_BYTES; i++)
-        pair->end.region.address[i] = (char)(i * 7 + (i >> 9));
+        pair->end.bytes[i] = (char)(i * 7 + (i >> 9));
     struct xfer xfer = xfer_of(&pair->end, 0, REGION_BYTES);
     assert_int_equal(perform(&pair->end, VERB_WRITE, &xfer), 0);
-    assert_int_equal(ask(pair, "look", 0, REGION_BYTES, 0),
-                     digest(pair->end.region.address, REGION_BYTES));
+    assert_int_equal(ask(pair, "look", 0, REGION_BYTES, 0), digest(pair->end.bytes, REGION_BYTES));
 }
 
 static void the_source_may_change_once_a_write_is_complete(void **state)
@@ -86,10 +85,10 @@ static void the_source_may_change_once_a_write_is_complete(void **state)
     for (unsigned how = 0; how < 8; how++) {
         struct xfer xfer = xfer_of(&pair->end, 512, 200);
         xfer.how = honoured(&pair->end, how, 200);
-        memset(pair->end.region.address + 512, (int)how + 1, 200);
-        uint64_t sent = digest(pair->end.region.address + 512, 200);
+        memset(pair->end.bytes + 512, (int)how + 1, 200);
+        uint64_t sent = digest(pair->end.bytes + 512, 200);
         assert_int_equal(perform(&pair->end, VERB_WRITE, &xfer), 0);
-        memset(pair->end.region.address + 512, 0, 200);
+        memset(pair->end.bytes + 512, 0, 200);
         assert_int_equal(ask(pair, "look", 512, 200, 0), sent);
     }
 }
@@ -118,8 +117,8 @@ static void unrestricted_writes_keep_their_order(void **state)
         first.how = 0;
         second.how = HINT(LL) & end->facts.honours;
         second.remote_at = 0;
-        memset(end->region.address, round, 64);
-        memset(end->region.address + 64, round + 100, 64);
+        memset(end->bytes, round, 64);
+        memset(end->bytes + 64, round + 100, 64);
         int got = post(end, VERB_WRITE, &first);
         assert_true(got >= 0);
         later += got == LATER;
@@ -128,7 +127,7 @@ static void unrestricted_writes_keep_their_order(void **state)
         later += got == LATER;
         while (later-- > 0)
             assert_int_equal(next_completion(end, &completion), 0);
-        assert_int_equal(ask(pair, "look", 0, 64, 0), digest(end->region.address + 64, 64));
+        assert_int_equal(ask(pair, "look", 0, 64, 0), digest(end->bytes + 64, 64));
     }
 }
 

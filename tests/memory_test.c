@@ -54,13 +54,16 @@ static size_t present(const struct region *region)
 
 /* ---- kinds ---- */
 
-static void memory_find_knows_three_kinds_and_nothing_else(void **state)
+static void memory_find_knows_six_kinds_and_nothing_else(void **state)
 {
-    static const char *const bad[] = {"", "Host", "hos", "host ", "2m", "2MB", "4K", "cuda"};
+    static const char *const bad[] = {"", "Host", "hos", "host ", "2m", "2MB", "4K", "CUDA", "hip"};
     (void)state;
     assert_ptr_equal(memory_find("host"), &memory_host);
     assert_ptr_equal(memory_find("2M"), &memory_huge_2m);
     assert_ptr_equal(memory_find("1G"), &memory_huge_1g);
+    assert_ptr_equal(memory_find("cuda"), &memory_cuda);
+    assert_ptr_equal(memory_find("rocm"), &memory_rocm);
+    assert_ptr_equal(memory_find("ze"), &memory_ze);
     for (size_t i = 0; i < LENGTH(bad); i++)
         assert_null(memory_find(bad[i]));
     assert_int_equal(memory_host.page, 0);
@@ -420,7 +423,7 @@ static void huge_pages_promised_to_others_do_not_count_as_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_find_knows_three_kinds_and_nothing_else),
+        cmocka_unit_test(memory_find_knows_six_kinds_and_nothing_else),
         cmocka_unit_test(host_memory_is_rounded_up_to_whole_pages),
         cmocka_unit_test(host_memory_is_present_only_where_it_was_populated),
         cmocka_unit_test(host_memory_begins_as_zeros_and_keeps_what_is_filled_in),

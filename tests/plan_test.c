@@ -100,9 +100,7 @@ static void plans_that_contradict_themselves_are_refused_in_a_sentence(void **st
         {{""}, -EINVAL, "the server's address is empty"},
         {{"host", "-p", "0"}, -EINVAL, "--port 0 is for a server"},
         {{"--cpu", "0,1"}, -EINVAL, "--cpu: a second CPU is for the server that --local starts"},
-        {{"host", "--cpu", "0,1"}, -EINVAL, "--cpu: a second CPU"},
-        {{"host", "-t", "0"}, -ENOTSUP, "GPU 0: this build has no GPU memory"},
-        {{"host", "-r", "3"}, -ENOTSUP, "GPU 3: this build has no GPU memory"}};
+        {{"host", "--cpu", "0,1"}, -EINVAL, "--cpu: a second CPU"}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct asked asked;
@@ -146,8 +144,20 @@ static void huge_pages_of_gpu_buffers_are_warned_of(void **state)
     struct asked asked;
     (void)state;
     ASK(&asked, "host", "-t", "1", "--use-hp", "2M");
-    assert_int_equal(check(&asked), -ENOTSUP);
+    assert_int_equal(check(&asked), 0);
     assert_string_equal(warnings, "--use-hp has no effect on GPU buffers\n");
+}
+
+static void a_type_of_gpu_without_a_gpu_is_warned_of(void **state)
+{
+    struct asked asked;
+    (void)state;
+    ASK(&asked, "host", "-g", "AMD");
+    assert_int_equal(check(&asked), 0);
+    assert_string_equal(warnings, "--gpu-type has no effect without --tx-gpu or --rx-gpu\n");
+    ASK(&asked, "host", "-g", "AMD", "-r", "0");
+    assert_int_equal(check(&asked), 0);
+    assert_string_equal(warnings, "");
 }
 
 static void a_server_does_not_repeat_the_warnings_of_its_client(void **state)
@@ -225,11 +235,39 @@ static void hints_are_those_asked_for_meant_and_honoured(void **state)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct asked asked;
         struct op op = op_write;
-        struct fabric_facts facts = {.honours = cases[i].honours, .max_inline = 224};
+        struct run run = {.plan = &asked.plan,
+                          .op = &op,
+                          .facts = {.honours = cases[i].honours, .max_inline = 224}};
+        struct gpu gpu;
         ask(&asked, cases[i].words);
         op.hints = cases[i].meant;
-        if (run_hints(&asked.plan, &op, &facts, cases[i].size) != cases[i].hints)
-            fail_msg("case %zu: %x", i, run_hints(&asked.plan, &op, &facts, cases[i].size));
+        if (run_hints(&run, cases[i].size) != cases[i].hints)
+            fail_msg("case %zu: %x", i, run_hints(&run, cases[i].size));
+        /* No command carries what lies on a GPU. */
+        run.buffer.gpu = &gpu;
+        assert_int_equal(run_hints(&run, cases[i].size), cases[i].hints & ~IDC);
+    }
+}
+
+static void a_fabric_that_does_not_reach_a_gpu_is_refused_by_name(void **state)
+{
+    static const struct fabric_ops fabric = {.name = "odd"};
+    const struct fabric_facts none = {.verbs = VERB(WRITE), .why_no_gpu = "it is old"};
+    const struct fabric_facts some = {
+        .verbs = VERB(WRITE) | VERB(READ), .gpus = 1U << MEMORY_AMD, .gpu_verbs = VERB(WRITE)};
+    struct asked asked;
+    (void)state;
+    ASK(&asked, "host", "-t", "0");
+    for (int rank = 0; rank < 2; rank++) {
+        asked.plan.makers[rank] = MEMORY_NVIDIA;
+        assert_int_equal(bench_can(&asked.plan, &op_write, &fabric, &none), -ENOTSUP);
+        assert_string_equal(fail_reason(), "odd does not reach memory of NVIDIA GPUs: it is old");
+        assert_int_equal(bench_can(&asked.plan, &op_write, &fabric, &some), -ENOTSUP);
+        asked.plan.makers[rank] = MEMORY_AMD;
+        assert_int_equal(bench_can(&asked.plan, &op_write, &fabric, &some), 0);
+        assert_int_equal(bench_can(&asked.plan, &op_read, &fabric, &some), -ENOTSUP);
+        assert_string_equal(fail_reason(), "odd cannot read on GPU memory");
+        asked.plan.makers[rank] = MEMORY_CPU;
     }
 }
 
@@ -397,12 +435,14 @@ int main(void)
         cmocka_unit_test(duration_wins_over_iterations_and_says_so),
         cmocka_unit_test(report_all_is_ignored_with_a_duration_and_says_so),
         cmocka_unit_test(huge_pages_of_gpu_buffers_are_warned_of),
+        cmocka_unit_test(a_type_of_gpu_without_a_gpu_is_warned_of),
         cmocka_unit_test(a_server_does_not_repeat_the_warnings_of_its_client),
         cmocka_unit_test(both_ends_get_the_same_plan_of_every_shared_option),
         cmocka_unit_test(a_send_has_room_for_both_ways),
         cmocka_unit_test(huge_page_choices_are_kinds_of_memory),
         cmocka_unit_test(hints_are_those_asked_for_meant_and_honoured),
         cmocka_unit_test(a_fabric_that_cannot_do_what_is_asked_is_refused),
+        cmocka_unit_test(a_fabric_that_does_not_reach_a_gpu_is_refused_by_name),
         cmocka_unit_test(samples_lose_the_clock_once_and_never_go_below_zero),
         cmocka_unit_test(interference_is_the_sum_of_differences),
         cmocka_unit_test(two_ends_share_a_cpu_only_on_one_machine_and_one_cpu),

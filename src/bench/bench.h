@@ -22,8 +22,10 @@ struct plan {
     struct plan_output output;
     char device[FABRIC_DEVICE_MAX];
     uint64_t service, port;
-    int64_t tx_gpu, rx_gpu;
-    int gpu_type;
+    int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
+    int gpu_type;           /* this end's: 1 + place in memory_makers, 0: whatever there is */
+    /* Whose GPU each end's buffer is on, once it is known, by its rank; MEMORY_CPU: none. */
+    enum memory_maker makers[2];
     uint64_t iters, duration_s, warmup, gap_us;
     struct opt_range size;
     bool unrestricted, no_idc, no_ll, report_all, rendezvous;
@@ -44,6 +46,18 @@ extern const char *const plan_huge[];
 /* The rules that no single option knows, in sentences. Settles what one option does to another and
  * warns of it; after this the plan does not change. */
 int plan_check(struct plan *plan, const struct opt_set *set);
+
+/* Which GPU an end's buffer is on, by its rank; -1: none. */
+static inline int64_t plan_gpu(const struct plan *plan, int rank)
+{
+    return rank == PEER_SERVER ? plan->rx_gpu : plan->tx_gpu;
+}
+
+/* Whose GPUs take part, as bits. */
+unsigned plan_gpus(const struct plan *plan);
+
+/* Looks for the GPU of this end's buffer, if it is to have one, and how many there are. */
+int plan_find_gpu(struct plan *plan, int rank, unsigned *count);
 
 /* ---- stats: all samples count, in constant memory ---- */
 
@@ -408,6 +422,7 @@ struct run {
     bool exposed;   /* the buffer is reachable */
     char form[128]; /* the fabric, for sentences */
     struct weft_histogram *histogram;
+    enum memory_maker makers[2]; /* whose GPU each end's buffer is on, by its rank */
 };
 
 /* Posts an operation, making room if there is none: DONE, LATER or -errno. */
@@ -446,8 +461,7 @@ static inline uint64_t run_sample(const struct run *run, uint64_t ticks)
 }
 
 /* The hints asked for that hold for this op, fabric and size. */
-unsigned run_hints(const struct plan *plan, const struct op *op, const struct fabric_facts *facts,
-                   size_t size);
+unsigned run_hints(const struct run *run, size_t size);
 
 /* For tests: one poll, and what it brought, acknowledgements included; a posted operation, counted
  * in run->pending until it completes; and all of them, and all acknowledgements, waited for. */

@@ -96,10 +96,8 @@ static int set_back(struct run *run, unsigned number)
 static int atomic_prepare(struct run *run, size_t size)
 {
     const struct plan *plan = run->plan;
-    run->xfer = (struct xfer){.local = &run->buffer,
-                              .remote = &run->remote,
-                              .length = size,
-                              .how = run_hints(plan, run->op, &run->facts, size)};
+    run->xfer = (struct xfer){
+        .local = &run->buffer, .remote = &run->remote, .length = size, .how = run_hints(run, size)};
     run->xfer.amo.op = (uint8_t)op_of(plan);
     run->xfer.amo.type = (uint8_t)type_of(plan);
     run->xfer.amo.compare_op = (uint8_t)compare_of(plan);

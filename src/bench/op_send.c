@@ -42,9 +42,7 @@ static int send_start(struct run *run)
 
 static int send_prepare(struct run *run, size_t size)
 {
-    run->xfer = (struct xfer){.local = &run->buffer,
-                              .length = size,
-                              .how = run_hints(run->plan, run->op, &run->facts, size)};
+    run->xfer = (struct xfer){.local = &run->buffer, .length = size, .how = run_hints(run, size)};
     return 0;
 }
 

@@ -9,10 +9,8 @@
 
 static int write_prepare(struct run *run, size_t size)
 {
-    run->xfer = (struct xfer){.local = &run->buffer,
-                              .remote = &run->remote,
-                              .length = size,
-                              .how = run_hints(run->plan, run->op, &run->facts, size)};
+    run->xfer = (struct xfer){
+        .local = &run->buffer, .remote = &run->remote, .length = size, .how = run_hints(run, size)};
     return 0;
 }
 

@@ -29,14 +29,32 @@ static int roles(const struct plan *plan)
     return 0;
 }
 
-static int gpus(const struct plan *plan)
+static void gpus(const struct plan *plan, const struct opt_set *set)
 {
-    int64_t gpu = plan->tx_gpu >= 0 ? plan->tx_gpu : plan->rx_gpu;
-    if (gpu < 0)
-        return 0;
-    if (plan->huge)
+    bool any = plan->tx_gpu >= 0 || plan->rx_gpu >= 0;
+    if (any && plan->huge)
         warn("--use-hp has no effect on GPU buffers");
-    return fail(-ENOTSUP, "GPU %lld: this build has no GPU memory", (long long)gpu);
+    if (!any && given(set, "gpu-type"))
+        warn("--gpu-type has no effect without --tx-gpu or --rx-gpu");
+}
+
+unsigned plan_gpus(const struct plan *plan)
+{
+    return (1U << plan->makers[0] | 1U << plan->makers[1]) & MEMORY_ALL_GPUS;
+}
+
+int plan_find_gpu(struct plan *plan, int rank, unsigned *count)
+{
+    const struct memory_ops *kind;
+    int64_t device = plan_gpu(plan, rank);
+    *count = 0;
+    plan->makers[rank] = MEMORY_CPU;
+    if (device < 0)
+        return 0;
+    int status = gpu_find((enum memory_maker)plan->gpu_type, (unsigned)device, &kind, count);
+    if (!status)
+        plan->makers[rank] = kind->maker;
+    return status;
 }
 
 /* Does the type have the op? And then the size is the type's. */
@@ -65,11 +83,10 @@ int plan_check(struct plan *plan, const struct opt_set *set)
 {
     int status = roles(plan);
     if (!status)
-        status = gpus(plan);
-    if (!status)
         status = atomics(plan, set);
     if (status)
         return status;
+    gpus(plan, set);
     if (plan->duration_s && given(set, "iters"))
         warn("--duration and --iters are both given: --duration wins");
     if (plan->duration_s && plan->report_all) {

@@ -13,11 +13,13 @@ enum { PROBES = 51, PROBE_MAX_BYTES = 1 << 20 };
 static const uint64_t probe_ns = 20000000;
 static const double clock_share_worth_saying = 0.20;
 
-unsigned run_hints(const struct plan *plan, const struct op *op, const struct fabric_facts *facts,
-                   size_t size)
+unsigned run_hints(const struct run *run, size_t size)
 {
+    const struct plan *plan = run->plan;
+    const struct fabric_facts *facts = &run->facts;
     unsigned hints = 0;
-    if (!plan->no_idc && !plan->rendezvous && !plan->matching && size <= facts->max_inline)
+    if (!plan->no_idc && !plan->rendezvous && !plan->matching && !run->buffer.gpu &&
+        size <= facts->max_inline)
         hints |= HINT(INLINE);
     if (!plan->no_ll)
         hints |= HINT(LL);
@@ -27,7 +29,7 @@ unsigned run_hints(const struct plan *plan, const struct op *op, const struct fa
         hints |= HINT(MATCHING);
     if (plan->rendezvous)
         hints |= HINT(RENDEZVOUS);
-    return hints & op->hints & facts->honours;
+    return hints & run->op->hints & facts->honours;
 }
 
 static int tell_done(struct run *run)
@@ -60,6 +62,17 @@ static int can_atomic(const struct plan *plan, const struct fabric_ops *fabric,
                 op == AMO_CSWAP ? amo_compare_names[compare] : "", amo_type_names[type]);
 }
 
+/* Both ends' buffers, as far as they are known. */
+static int can_gpus(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
+                    const struct fabric_facts *facts)
+{
+    int status = 0;
+    for (int rank = 0; rank < 2 && !status; rank++)
+        status = setup_can_gpu(facts, *facts->form ? facts->form : fabric->name, op->verbs,
+                               plan->makers[rank]);
+    return status;
+}
+
 int bench_can(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
               const struct fabric_facts *facts)
 {
@@ -70,6 +83,9 @@ int bench_can(const struct plan *plan, const struct op *op, const struct fabric_
     if (plan->verify && facts->alone)
         return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
                     fabric->name);
+    int status = can_gpus(plan, op, fabric, facts);
+    if (status)
+        return status;
     return op->verb == VERB_ATOMIC ? can_atomic(plan, fabric, facts) : 0;
 }
 
@@ -239,6 +255,24 @@ static int connected(struct run *run, struct bench_facts *facts)
     return told;
 }
 
+/* This end's buffer, as memory is named. */
+static int place(struct run *run)
+{
+    const struct plan *plan = run->plan;
+    char name[48];
+    int64_t gpu = plan_gpu(plan, run->peer->rank);
+    if (gpu < 0)
+        return setup_place(run, plan->huge ? plan_huge[plan->huge - 1] : "host",
+                           buffer_length(run));
+    const struct memory_ops *kind;
+    unsigned count;
+    int status = gpu_find(plan->makers[run->peer->rank], (unsigned)gpu, &kind, &count);
+    if (status)
+        return status;
+    snprintf(name, sizeof name, "%s:%u", kind->name, (unsigned)gpu);
+    return setup_place(run, name, buffer_length(run));
+}
+
 /* What is known when an operation counts as done. */
 static const char *proves(const struct run *run)
 {
@@ -258,7 +292,6 @@ static int opened(struct run *run)
                                 .why = wish->why,
                                 .choice = wish->fabric,
                                 .method = wish->method,
-                                .proves = proves(run),
                                 .ticks = &run->clock,
                                 .initiator = run->peer->rank == PEER_CLIENT,
                                 .buffer = &run->buffer};
@@ -269,16 +302,15 @@ static int opened(struct run *run)
     if (!status && facts.initiator)
         status = stats_open(&run->stats, run->plan->report_all ? run->plan->iters : 0);
     if (!status)
-        status = setup_place(run, run->plan->huge ? plan_huge[run->plan->huge - 1] : "host",
-                             buffer_length(run));
+        status = place(run);
     if (!status)
         status = setup_compare(run);
+    if (!status)
+        status = run->fabric->expose(run->handle, &run->buffer, &key);
     if (status)
-        goto free_memory;
-    status = run->fabric->expose(run->handle, &run->buffer, &key);
-    if (status)
-        goto free_memory;
+        return status;
     status = setup_connect(run, &key);
+    facts.proves = proves(run);
     if (!status && run->op->start)
         status = run->op->start(run);
     if (!status)
@@ -288,9 +320,6 @@ static int opened(struct run *run)
     /* The other end hears why before its operations begin to fail. */
     status = setup_leave(run, status);
     run->fabric->withdraw(run->handle, &run->buffer);
-free_memory:
-    setup_free(run);
-    stats_close(run->stats);
     return status;
 }
 
@@ -303,6 +332,7 @@ int bench_run(const struct bench_wish *wish)
                       .op = wish->op,
                       .peer = wish->peer,
                       .fabric = wish->fabric->ops,
+                      .makers = {wish->plan->makers[0], wish->plan->makers[1]},
                       .buffer = {.fd = -1}};
     struct fabric_want want = {.device = wish->fabric->device,
                                .here = wish->peer->here,
@@ -310,12 +340,15 @@ int bench_run(const struct bench_wish *wish)
                                .service = wish->plan->service,
                                .verbs = wish->op->verbs,
                                .hints = wish->op->hints,
+                               .gpus = plan_gpus(wish->plan),
                                .server = wish->peer->rank == PEER_SERVER};
     int awake = setup_awake();
     int status = fabric_open(run.fabric, &run.handle, &want, &run.facts);
     if (!status) {
         status = opened(&run);
         run.fabric->close(run.handle);
+        status = setup_free(&run, status);
+        stats_close(run.stats);
     }
     if (awake >= 0)
         close(awake);

@@ -27,26 +27,59 @@ static int populate(struct run *run)
     return status;
 }
 
+int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned verbs,
+                  enum memory_maker maker)
+{
+    if (maker == MEMORY_CPU)
+        return 0;
+    if (!(facts->gpus & 1U << maker))
+        return fail(-ENOTSUP, "%s does not reach memory of %s GPUs: %s", form,
+                    memory_makers[maker - 1], facts->why_no_gpu);
+    for (unsigned verb = 0; verb < VERBS; verb++)
+        if (verbs & 1U << verb && !(facts->gpu_verbs & 1U << verb))
+            return fail(-ENOTSUP, "%s cannot %s on GPU memory", form,
+                        fabric_verb_name((enum verb)verb));
+    return 0;
+}
+
+/* Opening a GPU can take seconds. */
+static int alloc_watched(struct run *run, size_t length, const struct memory_ops *kind)
+{
+    struct vigil vigil;
+    vigil_begin(&vigil, run->peer);
+    int status = kind->alloc(&run->buffer, length, kind);
+    vigil_end(&vigil);
+    return status;
+}
+
 int setup_place(struct run *run, const char *memory, size_t length)
 {
-    const struct memory_ops *kind = memory_find(memory);
-    if (!kind)
-        return fail(-EINVAL, "no kind of memory \"%s\"", memory);
+    const struct memory_ops *kind;
+    int status = memory_choose(memory, &kind, &run->buffer.device);
+    if (status)
+        return status;
+    status = setup_can_gpu(&run->facts, run->facts.form, 0, kind->maker);
+    if (status)
+        return status;
     if (run->facts.own_memory) {
         if (kind != &memory_host)
-            return fail(-ENOTSUP, "fabric %s places the memory itself, and not in huge pages",
-                        run->fabric->name);
+            return fail(-ENOTSUP, "fabric %s places the memory itself, and not in %s",
+                        run->fabric->name, kind->gpu ? "a GPU" : "huge pages");
         run->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
         return 0;
     }
-    int status = kind->alloc(&run->buffer, length, kind);
+    status = kind->gpu ? alloc_watched(run, length, kind) : kind->alloc(&run->buffer, length, kind);
     return status ? status : populate(run);
 }
 
-void setup_free(struct run *run)
+int setup_free(struct run *run, int status)
 {
+    bool gpu = run->makers[0] != MEMORY_CPU || run->makers[1] != MEMORY_CPU;
+    if (gpu && !status)
+        status = peer_meet(run->peer, "released", NULL, NULL);
     if (run->buffer.address && !run->facts.own_memory)
         run->buffer.kind->free(&run->buffer);
+    return status;
 }
 
 int setup_connect(struct run *run, const struct blob *key)

@@ -8,9 +8,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Can these verbs be had on this maker's GPU memory? form names the fabric. */
+int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned verbs,
+                  enum memory_maker maker);
+
 /* A buffer of that kind of memory, present; where the fabric places memory itself, only noted. */
 int setup_place(struct run *run, const char *memory, size_t length);
-void setup_free(struct run *run);
+
+/* After the fabric is closed. A GPU's memory may go only when the other end has let go of it, for
+ * which this waits if all went well. */
+int setup_free(struct run *run, int status);
 
 /* Addresses and keys are exchanged and the fabric connected. */
 int setup_connect(struct run *run, const struct blob *key);

@@ -102,6 +102,11 @@ int test_check(const struct weft_params *p)
 
 /* ---- what this fabric lacks ---- */
 
+static bool any_gpu(const struct run *run)
+{
+    return run->makers[0] != MEMORY_CPU || run->makers[1] != MEMORY_CPU;
+}
+
 /* Where none was asked for. If there is none, the usual one, which is then refused. */
 static enum weft_layout first_layout(const struct run *run)
 {
@@ -109,6 +114,8 @@ static enum weft_layout first_layout(const struct run *run)
     for (unsigned k = usual - WEFT_SHORT; k < LAYOUTS && !run->test->atomic; k++) {
         struct weft_params wish = *run->params;
         wish.layout = (enum weft_layout)(WEFT_SHORT + k);
+        if (any_gpu(run) && !(run->facts.gpu_layouts & 1U << k))
+            continue;
         if (run->facts.layout_max[run->verb][k] >= wish.size && !check_layout(&wish, run->test))
             return wish.layout;
     }
@@ -129,6 +136,8 @@ static int can_layout(const struct run *run)
     if (!here)
         return fail(-ENOTSUP, "%s has no %s in layout %s; it has %s", run->form, run->name, name,
                     *has ? has : "none");
+    if (any_gpu(run) && !(run->facts.gpu_layouts & 1U << (p->layout - WEFT_SHORT)))
+        return fail(-ENOTSUP, "%s has no layout %s for GPU memory", run->form, name);
     if (p->size > here)
         return fail(-EMSGSIZE, "%s: %s in layout %s takes at most %zu bytes, not %" PRIu64,
                     run->form, run->name, name, here, p->size);
@@ -155,8 +164,13 @@ static int can(const struct run *run)
 {
     const struct test_op *op = run->test;
     bool answers = run->test_method == &test_ping_pong ? op != &test_am : op->hears;
+    int status = 0;
     if (op->verbs & ~run->facts.verbs)
         return fail(-ENOTSUP, "%s cannot %s", run->form, run->name);
+    for (int rank = 0; rank < 2 && !status; rank++)
+        status = setup_can_gpu(&run->facts, run->form, op->verbs, run->makers[rank]);
+    if (status)
+        return status;
     if (run->facts.alone && run->params->verify)
         return fail(-EINVAL, "%s: nothing to verify", run->form);
     if (run->facts.alone && answers)
@@ -215,7 +229,8 @@ static int describe(struct run *run, struct blob *text)
         status = blob_add(text, "%s=%" PRIu64 "\n", common[i].name,
                           *(const uint64_t *)((const char *)p + common[i].at));
     if (!status)
-        status = blob_add(text, "device=%s\nnonce=%s\n", p->device ? p->device : "", nonce);
+        status = blob_add(text, "device=%s\nnonce=%s\nmemory=%s\n", p->device ? p->device : "",
+                          nonce, p->memory ? p->memory : "host");
     return status ? status : fabric_describe(NULL, text);
 }
 
@@ -236,6 +251,25 @@ static int compare(const struct run *run, const struct blob *mine, const struct 
                         name, client ? here : there, client ? there : here);
     }
     return 0;
+}
+
+/* Whose GPU each end's buffer is on. */
+static int note_makers(struct run *run, const struct blob *mine, const struct blob *theirs)
+{
+    bool client = run->peer->rank == PEER_CLIENT;
+    const struct blob *texts[2] = {client ? mine : theirs, client ? theirs : mine};
+    int status = 0;
+    for (int rank = 0; rank < 2 && !status; rank++) {
+        const struct memory_ops *kind;
+        unsigned device;
+        char name[48];
+        if (blob_value(texts[rank], "memory", name, sizeof name))
+            return fail(-EPROTO, "a kind of memory that cannot be read");
+        status = memory_choose(name, &kind, &device);
+        if (!status)
+            run->makers[rank] = kind->maker;
+    }
+    return status;
 }
 
 static int choose_fabric(const struct blob *mine, const struct blob *theirs, bool client,
@@ -293,6 +327,8 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
                                .service = 1,
                                .verbs = run->test->verbs,
                                .hints = HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY),
+                               .gpus =
+                                   (1U << run->makers[0] | 1U << run->makers[1]) & MEMORY_ALL_GPUS,
                                .server = run->peer->rank == PEER_SERVER,
                                .looks = run->params->verify};
     run->fabric = choice->ops;
@@ -323,20 +359,23 @@ static int make_ready(struct run *run, const struct fabric_choice *choice, const
     if (status)
         return status;
     run->exposed = true;
-    memset(run->buffer.address, 0, run->buffer.length);
+    /* A GPU's has been cleared, and is not looked at by the CPU. */
+    if (!run->buffer.gpu) {
+        memset(run->buffer.address, 0, run->buffer.length);
+        run->inbox = run->buffer.address + run->receive_at;
+    }
     run->size = run->params->size;
     run->verify = run->params->verify;
-    run->inbox = run->buffer.address + run->receive_at;
     return run->test->prepare(run);
 }
 
-static void take_down(struct run *run)
+static int take_down(struct run *run, int status)
 {
     if (run->exposed)
         run->fabric->withdraw(run->handle, &run->buffer);
-    setup_free(run);
     if (run->handle)
         run->fabric->close(run->handle);
+    return setup_free(run, status);
 }
 
 /* ---- the run ---- */
@@ -432,6 +471,8 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
         status = setup_compare(run);
     if (!status)
         status = setup_connect(run, &key);
+    snprintf(run->form, sizeof run->form, "%s", run->facts.form);
+    snprintf(run->histogram->fabric, sizeof run->histogram->fabric, "%s", run->form);
     if (!status)
         status = peer_meet(run->peer, "ready", NULL, NULL);
     if (!status && run->audience && run->audience->begin)
@@ -452,6 +493,8 @@ static int agree(struct run *run)
     if (status || !run->test)
         return status;
     status = compare(run, &mine, &theirs);
+    if (!status)
+        status = note_makers(run, &mine, &theirs);
     if (!status && blob_value(client ? &mine : &theirs, "nonce", nonce, sizeof nonce))
         status = fail(-EPROTO, "the client gives no nonce");
     if (!status)
@@ -499,8 +542,10 @@ int test_run(const struct weft_params *params, struct peer *peer,
     int status = pinned(&run);
     if (!run.refused)
         status = setup_leave(&run, status);
+    status = take_down(&run, status);
+    if (!run.refused)
+        status = setup_leave(&run, status);
     *usable = !status || run.refused;
-    take_down(&run);
     if (awake >= 0)
         close(awake);
     return status;

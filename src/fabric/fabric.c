@@ -197,10 +197,11 @@ int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
     return status;
 }
 
-int fabric_try(const struct fabric_choice *choice, uint64_t service, struct fabric_facts *facts)
+int fabric_try(const struct fabric_choice *choice, uint64_t service, unsigned gpus,
+               struct fabric_facts *facts)
 {
     struct fabric_want want = {
-        .device = choice->device, .here = "", .nonce = "", .service = service};
+        .device = choice->device, .here = "", .nonce = "", .service = service, .gpus = gpus};
     struct fabric *handle;
     int status = fabric_open(choice->ops, &handle, &want, facts);
     if (!status)

@@ -8,7 +8,7 @@
 
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 2 };
+enum { FABRIC_ABI = 3 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -111,6 +111,7 @@ void amo_list_ops(enum amo_type type, char *text, size_t room);
 struct remote {
     char *address; /* where it is mapped here, or NULL */
     size_t length;
+    bool gpu; /* the address is for a GPU's calls */
     uint64_t key, base;
     void *own; /* the fabric's */
 };
@@ -160,7 +161,12 @@ struct fabric_facts {
     uint16_t cswap[AMO_COMPARES];      /* bit = type */
     const char *amo_how;               /* how the widest atomics are done, or NULL */
     const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
-    char form[96];                     /* which path carries it, for the header */
+    unsigned gpus;                     /* whose GPU memory it reaches, a bit a maker */
+    unsigned gpu_verbs;                /* what it can do there */
+    unsigned gpu_layouts;              /* and in which layouts, a bit each */
+    const char *why_no_gpu;            /* where gpus lacks a maker */
+    char form[128];                    /* which path carries it, for the header; connect may say
+                                          more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];                   /* what it lives in, "VNI 10", or "" */
 };
@@ -171,8 +177,9 @@ struct fabric_want {
     const char *nonce;  /* known to both ends of this run and to nobody else */
     uint64_t service;
     unsigned verbs, hints;
-    bool server; /* the end that was asked, not the one that asks */
-    bool looks;  /* the data of arrivals will be looked at */
+    unsigned gpus; /* whose GPU memory will be exposed at either end, as far as it is known: bits */
+    bool server;   /* the end that was asked, not the one that asks */
+    bool looks;    /* the data of arrivals will be looked at */
 };
 
 struct fabric {
@@ -258,8 +265,10 @@ int fabric_between(const struct blob *mine, const struct blob *theirs, const cha
 int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
                 const struct fabric_want *want, struct fabric_facts *facts);
 
-/* Can it be opened at all, with this service, and what could it do? Opens and closes it. */
-int fabric_try(const struct fabric_choice *choice, uint64_t service, struct fabric_facts *facts);
+/* Can it be opened at all, with this service, and what could it do, with memory of these GPUs?
+ * Opens and closes it. */
+int fabric_try(const struct fabric_choice *choice, uint64_t service, unsigned gpus,
+               struct fabric_facts *facts);
 
 /* A built-in fabric, or weft-NAME.so from WEFT_MODULE_PATH, from beside the tools, or from the
  * installed module folder. NULL, and a sentence, if there is none. */

@@ -3,19 +3,38 @@
 #include "memory/memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Left to everything else on the machine. */
 static const uint64_t reserve_bytes = 64 << 20;
 
+static const struct memory_ops *const kinds[] = {&memory_host, &memory_huge_2m, &memory_huge_1g,
+                                                 &memory_cuda, &memory_rocm,    &memory_ze};
+
 const struct memory_ops *memory_find(const char *name)
 {
-    static const struct memory_ops *const kinds[] = {&memory_host, &memory_huge_2m,
-                                                     &memory_huge_1g};
     for (size_t i = 0; i < LENGTH(kinds); i++)
         if (strcmp(kinds[i]->name, name) == 0)
             return kinds[i];
     return NULL;
+}
+
+int memory_choose(const char *text, const struct memory_ops **kind, unsigned *device)
+{
+    char name[16];
+    uint64_t number = 0;
+    const char *colon = strchr(text, ':');
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), text);
+    *kind = memory_find(name);
+    if (!*kind || (colon && (!(*kind)->gpu || unit_number(colon + 1, &number) || number > 65535)))
+        return fail(-EINVAL,
+                    "no kind of memory \"%s\": there are host, 2M, 1G and, of GPUs, cuda, rocm and "
+                    "ze, or cuda:1 for GPU 1",
+                    text);
+    *device = (unsigned)number;
+    return 0;
 }
 
 static uint64_t machine_available(void)

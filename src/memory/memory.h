@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of memory: where a buffer lives. Host memory and huge pages are memfds, so that
- * another process can map them. A kind is one table; memory_find knows them all. */
+ * another process can map them; memory of a GPU has its maker's handle for that. A kind is one
+ * table; memory_find knows them all. */
 #ifndef WEFT_MEMORY_H
 #define WEFT_MEMORY_H
 
 #include "core/core.h"
 
 struct memory_ops;
+struct gpu;
 
 struct region {
     const struct memory_ops *kind;
-    char *address; /* NULL: not placed yet (a fabric may have to place it itself) */
+    char *address; /* NULL: not placed yet (a fabric may have to place it itself). Of a GPU: for its
+                      own calls only, the CPU must not look there */
     size_t length; /* what was asked for */
     size_t mapped; /* length rounded up to whole pages */
     size_t page;
-    int fd; /* the memfd behind it, or -1 */
+    int fd;          /* the memfd behind it, or -1 */
+    unsigned device; /* which GPU; set before alloc */
+    struct gpu *gpu; /* what alloc opened it by, or NULL */
 };
+
+/* Whose memory. The order is that of memory_makers. */
+enum memory_maker { MEMORY_CPU, MEMORY_AMD, MEMORY_NVIDIA, MEMORY_INTEL, MEMORY_MAKERS };
+extern const char *const memory_makers[]; /* from AMD on, as they are typed; ends with NULL */
+
+/* A bit of each, for sets of them. */
+#define MEMORY_ALL_GPUS (1U << MEMORY_AMD | 1U << MEMORY_NVIDIA | 1U << MEMORY_INTEL)
 
 struct memory_ops {
     const char *name;
     size_t page; /* 0: the system's own */
+    enum memory_maker maker;
+    const struct gpu_ops *gpu; /* of GPUs: the maker's calls; else NULL */
 
     /* Reserves length bytes; says how much is missing when there is not enough. Touches
      * nothing: memory_populate does, in pieces. */
@@ -34,8 +48,11 @@ struct memory_ops {
     int (*peek)(const struct region *region, size_t at, void *bytes, size_t length);
 };
 
-/* "host", "2M", "1G"; NULL if there is no such kind. */
+/* "host", "2M", "1G", "cuda", "rocm", "ze"; NULL if there is no such kind. */
 const struct memory_ops *memory_find(const char *name);
+
+/* The same with a GPU's number behind it, "cuda:1", or without: 0. -EINVAL and a sentence. */
+int memory_choose(const char *text, const struct memory_ops **kind, unsigned *device);
 
 /* -ENOMEM and a sentence if this machine or the container could not give this many bytes. */
 int memory_enough(uint64_t bytes);
@@ -44,5 +61,68 @@ int memory_enough(uint64_t bytes);
 uint64_t memory_available(void);
 
 extern const struct memory_ops memory_host, memory_huge_2m, memory_huge_1g;
+extern const struct memory_ops memory_cuda, memory_rocm, memory_ze;
+
+/* ---- GPUs ---- */
+
+enum gpu_way { GPU_IN, GPU_OUT, GPU_WITHIN }; /* host to GPU, GPU to host, GPU to GPU */
+
+/* An open GPU, with a queue of its own for copies. For the thread that opened it. */
+struct gpu {
+    const struct memory_ops *kind;
+    unsigned device;
+    uint64_t serial;              /* tells it from every other of this process */
+    void *context, *queue, *more; /* the maker's */
+    /* Copies, and returns when the bytes are there: 0, or the maker's code. */
+    int (*copy)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
+    /* The same where all host memory is locked by gpu_pin; may know a faster way for few bytes. */
+    int (*copy_locked)(struct gpu *gpu, void *to, const void *from, size_t length,
+                       enum gpu_way way);
+    size_t small[3]; /* up to so many bytes that way is taken, by enum gpu_way */
+};
+
+/* What another process needs to reach a GPU's memory. */
+enum { GPU_HANDLE_BYTES = 64, GPU_IDENTITY_ROOM = 48 };
+struct gpu_handle {
+    unsigned char bytes[GPU_HANDLE_BYTES];
+    char identity[GPU_IDENTITY_ROOM]; /* of the GPU, the same in all processes */
+    int fd;                           /* to be handed over too, or -1; belongs to the exporter */
+};
+
+/* The kind of memory that a maker's GPUs have; MEMORY_CPU: of the first maker that has any here.
+ * count is how many he has; -ENODEV and a sentence if there is none, or not this one. */
+int gpu_find(enum memory_maker maker, unsigned device, const struct memory_ops **kind,
+             unsigned *count);
+
+/* By its number, or, unless NULL, by its identity if a GPU here has it. */
+int gpu_open(const struct memory_ops *kind, unsigned device, const char *identity,
+             struct gpu **gpu);
+void gpu_close(struct gpu *gpu);
+
+/* Locks host pages for the GPU's copies; -errno and a sentence if it will not. */
+int gpu_pin(struct gpu *gpu, void *address, size_t length);
+void gpu_unpin(struct gpu *gpu, void *address);
+
+/* Another process's memory, as this one's copies may name it, until it is released. */
+int gpu_export(const struct region *region, struct gpu_handle *handle);
+int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, char **address);
+void gpu_release(struct gpu *gpu, char *address);
+
+int gpu_copy_failed(const struct gpu *gpu, int code, size_t length, enum gpu_way way);
+
+static inline int gpu_copy_locked(struct gpu *gpu, void *to, const void *from, size_t length,
+                                  enum gpu_way way)
+{
+    int code = gpu->copy_locked(gpu, to, from, length, way);
+    return code ? gpu_copy_failed(gpu, code, length, way) : 0;
+}
+
+/* Done when it returns: the bytes are where they belong. */
+static inline int gpu_copy(struct gpu *gpu, void *to, const void *from, size_t length,
+                           enum gpu_way way)
+{
+    int code = gpu->copy(gpu, to, from, length, way);
+    return code ? gpu_copy_failed(gpu, code, length, way) : 0;
+}
 
 #endif

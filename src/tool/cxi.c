@@ -19,6 +19,8 @@ enum {
     AT_SERVICE,
     AT_CLIENT_MEM,
     AT_SERVER_MEM,
+    AT_CLIENT_GPU,
+    AT_SERVER_GPU,
     AT_TEST_TYPE,
     AT_ITERS,
     AT_DURATION,
@@ -43,7 +45,6 @@ enum {
 
 enum { NO_LINE = -1 };
 
-static const char *const gpu_types[] = {"AMD", "NVIDIA", "INTEL", NULL};
 static const char *const clocks[] = {"clock_gettime", "cycles", NULL};
 
 /* ---- header values ---- */
@@ -73,6 +74,22 @@ static int show_tx(const void *facts, char *text, size_t room)
 static int show_rx(const void *facts, char *text, size_t room)
 {
     return show_memory(plan_of(facts)->rx_gpu, text, room);
+}
+
+static int show_maker(const void *facts, int rank, char *text, size_t room)
+{
+    enum memory_maker maker = plan_of(facts)->makers[rank];
+    return maker == MEMORY_CPU ? NO_LINE : snprintf(text, room, "%s", memory_makers[maker - 1]);
+}
+
+static int show_client_maker(const void *facts, char *text, size_t room)
+{
+    return show_maker(facts, PEER_CLIENT, text, room);
+}
+
+static int show_server_maker(const void *facts, char *text, size_t room)
+{
+    return show_maker(facts, PEER_SERVER, text, room);
 }
 
 static int show_test_type(const void *facts, char *text, size_t room)
@@ -135,6 +152,8 @@ static int show_idc(const void *facts, char *text, size_t room)
     bool honoured = fabric->honours & HINT(INLINE);
     if (honoured && (plan->matching || plan->rendezvous))
         return snprintf(text, room, "%s", not_applicable);
+    if (honoured && !plan->no_idc && plan->tx_gpu >= 0)
+        return snprintf(text, room, "Disabled (from a GPU)");
     if (honoured && !plan->no_idc && plan->size.min > fabric->max_inline)
         return snprintf(text, room, "Disabled (over %zu bytes)", fabric->max_inline);
     return show_hint(facts, HINT_INLINE, plan->no_idc, text, room);
@@ -196,7 +215,7 @@ static int show_results(const void *facts, char *text, size_t room)
 static int show_huge(const void *facts, char *text, size_t room)
 {
     const struct region *buffer = ((const struct bench_facts *)facts)->buffer;
-    if (!plan_of(facts)->huge)
+    if (!plan_of(facts)->huge || buffer->gpu)
         return snprintf(text, room, "Disabled");
     return snprintf(text, room, "Enabled (%s - %zu pages)", buffer->kind->name,
                     buffer->mapped / buffer->page);
@@ -273,7 +292,7 @@ const struct opt cxi_rows[] = {
      .word = "GPU", .takes = SIZED,
      .help = "GPU index for allocating RX buf (default: no GPU)",
      .header = AT_SERVER_MEM, .label = "Server RX Mem", .show = show_rx},
-    {.letter = 'g', .name = "gpu-type", .type = OPT_CHOICE, FIELD(gpu_type), .choices = gpu_types,
+    {.letter = 'g', .name = "gpu-type", .type = OPT_CHOICE, FIELD(gpu_type), .choices = memory_makers,
      .word = "TYPE", .takes = SIZED,
      .help = "GPU type (AMD or NVIDIA or INTEL) (default type determined\n"
              "by discovered GPU files on system)"},
@@ -380,6 +399,8 @@ const struct opt cxi_rows[] = {
     OUTPUT_ROWS(offsetof(struct plan, output), ALL),
 
     LINE(AT_FABRIC, "Fabric", show_fabric),
+    SIZE_LINE(AT_CLIENT_GPU, "Client GPU Type", show_client_maker),
+    SIZE_LINE(AT_SERVER_GPU, "Server GPU Type", show_server_maker),
     LINE(AT_TEST_TYPE, "Test Type", show_test_type),
     SIZE_LINE(AT_MIN_SIZE, "Min {Op} Size", show_min_size),
     SIZE_LINE(AT_MAX_SIZE, "Max {Op} Size", show_max_size),

@@ -161,7 +161,7 @@ static void tell_device(struct asking *a, const char *name, const char *what)
     snprintf(full, sizeof full, "%s%s%s", a->ops->name, alone ? "" : ":", alone ? "" : name);
     snprintf(choice.device, sizeof choice.device, "%s", alone ? "" : name);
     fprintf(a->out, "%c\t\topening %s\n", STEP, full);
-    if (fabric_try(&choice, 1, &facts)) {
+    if (fabric_try(&choice, 1, 0, &facts)) {
         fprintf(a->out, "%c\t%s\tcannot be used: %s\n", DEVICE, full, fail_reason());
         return;
     }

@@ -15,7 +15,7 @@ struct local {
 };
 
 /* The server's command line, as exec wants it. */
-enum { ARGUMENTS = 16 };
+enum { ARGUMENTS = 24 };
 struct arguments {
     char *list[ARGUMENTS + 1];
     int n;

@@ -58,10 +58,12 @@ static int run_test(struct session *s, const struct opt_set *set, const char *la
     struct test_audience audience;
     struct weft_params params;
     struct weft_result result;
-    char device[FABRIC_DEVICE_MAX];
+    char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
     int status = perf_device(o->transport, o->device, device, sizeof device);
     if (!status)
-        status = perf_params(o, device, &params);
+        status = perf_memory(o->memory, PEER_CLIENT, memory);
+    if (!status)
+        status = perf_params(o, device, memory, &params);
     if (status)
         return status;
     s->usable = false;
@@ -316,7 +318,8 @@ static int both(struct session *s)
 
 /* What the client asks for, with this end's own device if it has one. */
 static int take_options(const struct session *s, const struct blob *ask, struct perftest *options,
-                        struct weft_params *params, char *device, size_t room)
+                        struct weft_params *params, char device[FABRIC_DEVICE_MAX],
+                        char memory[PERF_MEMORY])
 {
     struct opt_set set = s->set;
     char theirs[FABRIC_DEVICE_MAX];
@@ -328,9 +331,11 @@ static int take_options(const struct session *s, const struct blob *ask, struct 
     status = opt_decode(&set, ask, NULL);
     if (!status)
         status = perf_device(options->transport, *s->options.device ? s->options.device : theirs,
-                             device, room);
+                             device, FABRIC_DEVICE_MAX);
     if (!status)
-        status = perf_params(options, device, params);
+        status = perf_memory(options->memory, PEER_SERVER, memory);
+    if (!status)
+        status = perf_params(options, device, memory, params);
     return status;
 }
 
@@ -340,9 +345,9 @@ static int serve_test(struct session *s, const struct blob *ask)
     struct weft_params params = {0};
     struct weft_result result;
     struct blob answer;
-    char device[FABRIC_DEVICE_MAX];
+    char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
     s->usable = false;
-    int status = take_options(s, ask, &options, &params, device, sizeof device);
+    int status = take_options(s, ask, &options, &params, device, memory);
     if (status) {
         peer_end(s->peer, status, fail_reason());
         return status;
@@ -474,8 +479,10 @@ static int check_client(struct session *s)
         return status;
     set.base = &options;
     settle_limits(&set);
-    char device[FABRIC_DEVICE_MAX];
-    status = perf_params(&options, "", &params);
+    char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
+    status = perf_params(&options, "", NULL, &params);
+    for (int rank = 0; rank < 2 && !status; rank++)
+        status = perf_memory(options.memory, rank, memory);
     return status ? status : perf_device(options.transport, options.device, device, sizeof device);
 }
 

@@ -7,6 +7,7 @@
 
 /* Which rows may stand in a line of a batch file. */
 enum { PERF_TEST = 1, PERF_RUN = 2 };
+enum { PERF_MEMORY = 40 }; /* room for -m */
 
 struct perftest {
     struct plan_output output;
@@ -17,6 +18,7 @@ struct perftest {
     uint64_t port, duration_s, interval_s, timeout_s, wait_s;
     bool grouped, final_only, csv, loop, local, bidir, verify, list, help, version;
     char batch[4096], bind[256];
+    char memory[PERF_MEMORY]; /* the client's, or the client's and the server's */
     const char *address;
 };
 
@@ -37,7 +39,11 @@ int perf_help(const struct opt_set *set, struct blob *text);
 /* The device as fabrics are chosen by, from -x and -d; "" if neither is given. */
 int perf_device(const char *transport, const char *device, char *text, size_t room);
 
-/* The parameters of a test; device must stay as long as they do. */
-int perf_params(const struct perftest *options, const char *device, struct weft_params *params);
+/* One end's kind of memory, by its rank; -EINVAL and a sentence if there is no such kind. */
+int perf_memory(const char *text, int rank, char memory[PERF_MEMORY]);
+
+/* The parameters of a test; device and memory must stay as long as they do. */
+int perf_params(const struct perftest *options, const char *device, const char *memory,
+                struct weft_params *params);
 
 #endif

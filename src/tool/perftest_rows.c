@@ -90,6 +90,11 @@ const struct opt perf_rows[] = {
                         "given"},
     {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .max = 1000000, .fallback = "1",
      .word = "SEC", OURS_RUN, .help = "A row this often (default: {default}; 0: only the last)"},
+    {.letter = 'm', .name = "memory", .type = OPT_TEXT, FIELD(memory), .max = PERF_MEMORY,
+     .fallback = "host", .word = "A[,B]", OURS_TEST,
+     .help = "Memory of the client and the server: host, 2M, 1G,\n"
+             "or a GPU's: cuda, rocm, ze, or cuda:1 for GPU 1\n"
+             "(default: {default})"},
     {.name = "bidir", .type = OPT_FLAG, FIELD(bidir), OURS_TEST,
      .help = "Both ends send at once (not for *_lat)"},
     {.name = "verify", .type = OPT_FLAG, FIELD(verify), OURS_TEST,
@@ -226,7 +231,22 @@ int perf_device(const char *transport, const char *device, char *text, size_t ro
     return n >= 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
 }
 
-int perf_params(const struct perftest *o, const char *device, struct weft_params *p)
+int perf_memory(const char *text, int rank, char memory[PERF_MEMORY])
+{
+    const struct memory_ops *kind;
+    unsigned gpu;
+    const char *comma = strchr(text, ',');
+    if (rank == PEER_SERVER && comma)
+        text = comma + 1;
+    else if (comma)
+        snprintf(memory, PERF_MEMORY, "%.*s", (int)(comma - text), text);
+    if (rank == PEER_SERVER || !comma)
+        snprintf(memory, PERF_MEMORY, "%s", text);
+    return memory_choose(memory, &kind, &gpu);
+}
+
+int perf_params(const struct perftest *o, const char *device, const char *memory,
+                struct weft_params *p)
 {
     if (!o->test)
         return fail(-EINVAL, "no test: say which with -t (-h lists them)");
@@ -245,6 +265,7 @@ int perf_params(const struct perftest *o, const char *device, struct weft_params
     p->interval_ms = o->interval_s * 1000;
     p->timeout_ms = o->timeout_s * 1000;
     p->device = *device ? device : NULL;
+    p->memory = memory;
     p->verify = o->verify;
     if (o->bidir && test->mode != WEFT_STREAM)
         return fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);

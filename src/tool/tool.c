@@ -73,6 +73,60 @@ static int run_with(struct session *s, struct peer *peer, struct report *report)
     return bench_run(&wish);
 }
 
+/* ---- GPUs ---- */
+
+/* What this end says of its buffer, if that is on a GPU. */
+static int say_gpu(const struct session *s, int rank, struct blob *text)
+{
+    enum memory_maker maker = s->plan.makers[rank];
+    if (maker == MEMORY_CPU)
+        return 0;
+    return blob_add(text, ".gpu=%" PRId64 "\n.maker=%s\n", plan_gpu(&s->plan, rank),
+                    memory_makers[maker - 1]);
+}
+
+/* And what the other end says. */
+static int hear_gpu(struct session *s, int rank, const struct blob *text)
+{
+    uint64_t device;
+    char maker[16];
+    s->plan.makers[rank] = MEMORY_CPU;
+    if (rank == PEER_SERVER)
+        s->plan.rx_gpu = -1;
+    int status = blob_value(text, ".maker", maker, sizeof maker);
+    if (status == -ENOENT)
+        return 0;
+    if (status || blob_number(text, ".gpu", &device) || device > INT32_MAX)
+        return fail(-EPROTO, "the other end's GPU cannot be read");
+    for (int i = 0; memory_makers[i]; i++)
+        if (strcmp(memory_makers[i], maker) == 0)
+            s->plan.makers[rank] = (enum memory_maker)(i + 1);
+    if (s->plan.makers[rank] == MEMORY_CPU)
+        return fail(-EPROTO, "the other end's GPU is of an unknown maker");
+    if (rank == PEER_CLIENT)
+        return 0;
+    char number[24];
+    snprintf(number, sizeof number, "%" PRIu64, device);
+    return opt_assign(&s->set, opt_find(&s->set, "rx-gpu"), number, OPT_BY_PEER);
+}
+
+static int find_gpu(struct session *s)
+{
+    bool server = !s->plan.address && !s->plan.local;
+    unsigned client_count = 0, count = 0;
+    int status = server ? 0 : plan_find_gpu(&s->plan, PEER_CLIENT, &client_count);
+    if (!status && !s->plan.address)
+        status = plan_find_gpu(&s->plan, PEER_SERVER, &count);
+    count = count ? count : client_count;
+    if (!status && count)
+        warn("Found %u GPU(s)", count);
+    if (s->plan.address && s->plan.rx_gpu >= 0)
+        warn("--rx-gpu is the server's to say: it has no effect here");
+    return status;
+}
+
+/* ---- choosing a fabric ---- */
+
 /* Where nobody named a fabric, both ends decide alike. */
 static const char any_fabric[] = "any";
 
@@ -84,7 +138,7 @@ static int decide(struct session *s, const struct blob *mine, const struct blob 
     if (!status)
         status = fabric_choose(device, &s->fabric);
     if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, &facts);
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
@@ -106,12 +160,15 @@ static int client(struct session *s, const char *address, unsigned port)
     if (!status)
         status = blob_add(&greeting, "%s", mine.bytes);
     if (!status)
+        status = say_gpu(s, PEER_CLIENT, &greeting);
+    if (!status)
         status = opt_encode(&s->set, &greeting);
     if (!status)
         status = visit_server(&visit, &greeting, &answer, &peer);
     if (status)
         return status;
-    if (!s->fabric.named)
+    status = hear_gpu(s, PEER_SERVER, &answer);
+    if (!status && !s->fabric.named)
         status = decide(s, &mine, &answer);
     if (status)
         peer_end(peer, status, fail_reason());
@@ -152,7 +209,7 @@ static int agree_fabric(struct session *s, const struct blob *greeting, struct b
     if (!status && strcmp(fabric, s->fabric.ops->name) != 0)
         status = fail(-EPROTO, "fabric \"%s\" does not have %s", fabric, device);
     if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, &facts);
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : opt_assign(&s->set, row, device, OPT_BY_PEER);
 }
 
@@ -172,7 +229,11 @@ static int agree(void *arg, struct peer *peer, const struct blob *greeting, stru
         status = blob_value(greeting, ".nonce", s->nonce, sizeof s->nonce);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
-    status = agree_fabric(s, greeting, answer);
+    status = hear_gpu(s, PEER_CLIENT, greeting);
+    if (!status)
+        status = agree_fabric(s, greeting, answer);
+    if (!status)
+        status = say_gpu(s, PEER_SERVER, answer);
     if (!status)
         status = opt_decode(&s->set, greeting, shell_overridden);
     if (!status)
@@ -217,6 +278,8 @@ static void server_arguments(struct arguments *a, const struct plan *plan, bool 
         argument(a, "--cpu", "%" PRId64, cpu);
     if (plan->rx_gpu >= 0)
         argument(a, "--rx-gpu", "%" PRId64, plan->rx_gpu);
+    if (plan->rx_gpu >= 0 && plan->gpu_type)
+        argument(a, "--gpu-type", "%s", memory_makers[plan->gpu_type - 1]);
 }
 
 static int both(struct session *s)
@@ -261,6 +324,8 @@ static int prepare(struct session *s, int argc, char **argv)
     if (!status)
         status = fabric_choose(s->plan.device, &s->fabric);
     if (!status)
+        status = find_gpu(s);
+    if (!status)
         status = prepare_output(s, argc, argv);
     /* What cannot be had here is said before anybody is kept waiting. A real device is looked at
      * once the other end is known. */
@@ -268,7 +333,7 @@ static int prepare(struct session *s, int argc, char **argv)
     if (!status && !s->fabric.named && fabric_real_cxi(s->plan.device))
         return 0;
     if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, &facts);
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 

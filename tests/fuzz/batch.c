@@ -19,7 +19,7 @@ static void options(const struct batch_line *line)
     opt_defaults(&set);
     if (opt_parse(&set, line->count - 1, line->words + 1, &place, 0, &given))
         return;
-    perf_params(&values, "", &params);
+    perf_params(&values, "", NULL, &params);
     perf_device(values.transport, values.device, device, sizeof device);
 }
 

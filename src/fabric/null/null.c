@@ -71,6 +71,9 @@ static void describe(struct fabric_facts *facts, const struct settings *s)
     *facts = (struct fabric_facts){
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
         .alone = true,
+        .gpus = MEMORY_ALL_GPUS,
+        .gpu_verbs = (1U << VERBS) - 1,
+        .gpu_layouts = (1U << LAYOUTS) - 1,
         .depth = DEPTH,
         .max_send = SIZE_MAX,
         .self = "null",

@@ -68,23 +68,24 @@ void rail_am_recycle(struct rail *r)
 
 /* ---- out ---- */
 
-static size_t pack(char *to, const struct xfer *x)
+static int pack(char *to, const struct xfer *x)
 {
     if (x->header_bytes) {
         memcpy(to, &x->header, HEADER);
         memset(to + HEADER, 0, x->header_bytes - HEADER);
     }
-    memcpy(to + x->header_bytes, x->local->address + x->at, x->length);
-    return x->header_bytes + x->length;
+    return rail_peek(x, to + x->header_bytes);
 }
 
 static int am_short(struct rail *r, const struct xfer *x)
 {
     char packed[RAIL_HEADER_MAX];
     const char *from = x->local->address + x->at;
-    size_t length = x->length;
+    size_t length = x->header_bytes + x->length;
+    if (x->local->gpu && x->length)
+        return rail_host->fail(-ENOTSUP, "ofi: a short message cannot come from GPU memory");
     if (x->header_bytes) {
-        length = pack(packed, x);
+        pack(packed, x);
         from = packed;
     }
     ssize_t status = fi_tinject(r->ep, from, length, r->peer, rail_tag(r, CLASS_AM, 0));
@@ -102,9 +103,13 @@ static int am_bcopy(struct rail *r, const struct xfer *x)
         rail_slot_give(r, slot);
         return -EAGAIN;
     }
-    size_t length = pack(slot->bounce, x);
-    ssize_t status = fi_tsend(r->ep, slot->bounce, length, r->arena_desc, r->peer,
-                              rail_tag(r, CLASS_AM, 0), &slot->context);
+    int packed = pack(slot->bounce, x);
+    if (packed) {
+        rail_slot_give(r, slot);
+        return packed;
+    }
+    ssize_t status = fi_tsend(r->ep, slot->bounce, x->header_bytes + x->length, r->arena_desc,
+                              r->peer, rail_tag(r, CLASS_AM, 0), &slot->context);
     return rail_begun(r, slot, status, "am");
 }
 

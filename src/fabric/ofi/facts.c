@@ -101,6 +101,10 @@ void rail_facts(const struct rail_port *port, const struct fabric_want *want,
     if (info->caps & FI_ATOMIC)
         rail_atomics(port->domain, facts);
     facts->compare_how = "fetched, and the value dropped";
+    facts->why_no_gpu = "the provider has no FI_HMEM";
+    facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;
+    facts->gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM);
+    facts->gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY;
     verbs(info, facts);
     layouts(info, facts);
     proofs(facts);

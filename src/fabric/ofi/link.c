@@ -59,7 +59,8 @@ int rail_expose(struct fabric *fabric, struct region *region, struct blob *key)
         return rail_host->fail(-ENOSPC, "ofi: more than %d regions", RAIL_ENTRIES);
     if (!region->address)
         return rail_host->fail(-EINVAL, "ofi: a region without an address");
-    int status = rail_register(r, region->address, region->length, &e->mr);
+    int status =
+        rail_register(r, region->address, region->length, region->gpu ? region : NULL, &e->mr);
     if (status)
         return status;
     e->region = region;

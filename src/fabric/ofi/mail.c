@@ -77,10 +77,8 @@ static bool describe(const struct rail *r, const struct xfer *x, struct rail_new
     news->head.entry = IN_NOTE;
     news->head.at = x->at;
     news->head.length = x->length;
-    if (x->length <= sizeof news->data && !(x->how & HINT(RENDEZVOUS))) {
-        memcpy(news->data, x->local->address + x->at, x->length);
-        return true;
-    }
+    if (x->length <= sizeof news->data && !(x->how & HINT(RENDEZVOUS)))
+        return !rail_peek(x, news->data);
     for (uint64_t i = 0; i < RAIL_ENTRIES; i++)
         if (r->exposed[i].region == x->local)
             news->head.entry = i;
@@ -138,6 +136,8 @@ int rail_send(struct fabric *fabric, const struct xfer *x)
     struct rail_mail *m = &r->mail;
     if (!r->connected || !rail_in_buffer(x))
         return refuse(r, x, "message");
+    if (x->how & HINT(INLINE) && x->local->gpu)
+        return rail_host->fail(-ENOTSUP, "ofi: immediate data cannot come from GPU memory");
     if (x->how & HINT(INLINE) && x->length > r->inject)
         return rail_host->fail(-EMSGSIZE, "ofi: %zu bytes inline, and %s takes %zu", x->length,
                                r->port.name, r->inject);
@@ -182,7 +182,7 @@ static int take_own(struct rail *r, struct rail_receive *receive, size_t room)
     receive->own = malloc(room);
     if (!receive->own)
         return rail_host->fail(-ENOMEM, "ofi: no memory for a receive of %zu bytes", room);
-    status = r->local_mr ? rail_register(r, receive->own, room, &receive->own_mr) : 0;
+    status = r->local_mr ? rail_register(r, receive->own, room, NULL, &receive->own_mr) : 0;
     receive->own_room = status ? 0 : room;
     return status;
 }
@@ -287,8 +287,10 @@ void rail_received(struct rail *r, struct rail_receive *receive,
     receive->length = entry->len;
     if (receive->in_own) {
         bool fits = entry->len <= receive->room;
-        memcpy(receive->to, receive->own, fits ? entry->len : receive->room);
-        receive->status = fits ? 0 : too_long(receive, entry->len);
+        receive->status = rail_fill(receive->region, receive->to, receive->own,
+                                    fits ? entry->len : receive->room);
+        if (!fits)
+            receive->status = too_long(receive, entry->len);
     }
     rail_release(r);
 }
@@ -343,12 +345,12 @@ static bool pull(struct rail *r, struct rail_receive *receive)
         rail_lose(r, fi_strerror((int)-status));
     if (status)
         return false;
-    if (!reads)
-        memcpy(receive->to, news->data, fits);
+    receive->status = reads ? 0 : rail_fill(receive->region, receive->to, news->data, fits);
     receive->state = reads ? PULLING : FILLED;
     receive->pulled = true;
     receive->length = length;
-    receive->status = fits < length ? too_long(receive, length) : 0;
+    if (fits < length)
+        receive->status = too_long(receive, length);
     return true;
 }
 

@@ -45,14 +45,40 @@ void rail_lose(struct rail *r, const char *reason)
 
 /* ---- memory ---- */
 
-int rail_register(struct rail *r, void *address, size_t length, struct fid_mr **mr)
+static enum fi_hmem_iface interface_of(const struct region *gpu)
 {
+    static const enum fi_hmem_iface interfaces[] = {[MEMORY_CPU] = FI_HMEM_SYSTEM,
+                                                    [MEMORY_AMD] = FI_HMEM_ROCR,
+                                                    [MEMORY_NVIDIA] = FI_HMEM_CUDA,
+                                                    [MEMORY_INTEL] = FI_HMEM_ZE};
+    return interfaces[gpu ? gpu->kind->maker : MEMORY_CPU];
+}
+
+static int register_gpu(struct rail *r, const struct region *gpu, uint64_t access,
+                        struct fid_mr **mr)
+{
+    struct iovec iov = {.iov_base = gpu->address, .iov_len = gpu->length};
+    struct fi_mr_attr attr = {.mr_iov = &iov,
+                              .iov_count = 1,
+                              .access = access,
+                              .requested_key = ++r->next_key,
+                              .iface = interface_of(gpu),
+                              .device.reserved = gpu->device};
+    return fi_mr_regattr(r->port.domain, &attr, 0, mr);
+}
+
+int rail_register(struct rail *r, void *address, size_t length, const struct region *gpu,
+                  struct fid_mr **mr)
+{
+    const char *what = gpu ? "registering GPU memory" : "registering memory";
     uint64_t access = FI_SEND | FI_RECV, mode = (uint64_t)r->port.info->domain_attr->mr_mode;
     if (r->port.info->caps & FI_RMA)
         access |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    int status = fi_mr_reg(r->port.domain, address, length, access, 0, ++r->next_key, 0, mr, NULL);
+    int status =
+        gpu ? register_gpu(r, gpu, access, mr)
+            : fi_mr_reg(r->port.domain, address, length, access, 0, ++r->next_key, 0, mr, NULL);
     if (status || !(mode & FI_MR_ENDPOINT))
-        return status ? rail_refuse(r, "registering memory", status) : 0;
+        return status ? rail_refuse(r, what, status) : 0;
     status = fi_mr_bind(*mr, &r->ep->fid, 0);
     if (!status)
         status = fi_mr_enable(*mr);
@@ -60,7 +86,7 @@ int rail_register(struct rail *r, void *address, size_t length, struct fid_mr **
         fi_close(&(*mr)->fid);
         *mr = NULL;
     }
-    return status ? rail_refuse(r, "registering memory", status) : 0;
+    return status ? rail_refuse(r, what, status) : 0;
 }
 
 /* Buffers for active messages lie so far apart that they do not share sets of a cache. */
@@ -91,7 +117,7 @@ static int arena_open(struct rail *r)
         r->post.in[i] = (struct rail_bounce){.context.what = IS_ARRIVAL, .data = at};
     if (!r->local_mr)
         return 0;
-    int status = rail_register(r, r->arena, r->arena_bytes, &r->arena_mr);
+    int status = rail_register(r, r->arena, r->arena_bytes, NULL, &r->arena_mr);
     r->arena_desc = status ? NULL : fi_mr_desc(r->arena_mr);
     return status;
 }
@@ -107,7 +133,7 @@ static void prepare(struct rail *r, const struct fabric_facts *facts,
     r->ep = r->port.ep;
     r->cq = r->port.cq;
     r->inject = info->tx_attr->inject_size;
-    r->local_mr = mode & FI_MR_LOCAL;
+    r->local_mr = mode & (FI_MR_LOCAL | FI_MR_HMEM);
     r->virtual_address = mode & FI_MR_VIRT_ADDR;
     r->looks = want->looks;
     r->waw = order & (FI_ORDER_RMA_WAW | FI_ORDER_WAW);

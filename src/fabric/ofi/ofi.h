@@ -102,9 +102,10 @@ struct rail_loop {
 struct rail_slot {
     struct rail_context context;
     struct rail_slot *next;
-    char *small;  /* RAIL_NOTE bytes of its own, for operands and results */
-    char *bounce; /* RAIL_BOUNCE bytes, or NULL */
-    char *to;     /* where a read out of the bounce goes, or NULL */
+    char *small;           /* RAIL_NOTE bytes of its own, for operands and results */
+    char *bounce;          /* RAIL_BOUNCE bytes, or NULL */
+    char *to;              /* where a read out of the bounce goes, or NULL */
+    struct region *region; /* that it is in */
     const struct rail_remote *remote;
     struct rail_receive *receive; /* that it pulls for */
     uint64_t id, length;
@@ -221,7 +222,9 @@ void rail_lose(struct rail *rail, const char *reason);
 /* Does this error mean that? */
 bool rail_is_loss(int error);
 
-int rail_register(struct rail *rail, void *address, size_t length, struct fid_mr **mr);
+/* gpu: the region, if it is a GPU's; else NULL. */
+int rail_register(struct rail *rail, void *address, size_t length, const struct region *gpu,
+                  struct fid_mr **mr);
 
 /* ---- link.c ---- */
 
@@ -242,6 +245,23 @@ int rail_unacceptable(const struct xfer *x);
 static inline bool rail_in_buffer(const struct xfer *x)
 {
     return x->length <= x->local->length && x->at <= x->local->length - x->length;
+}
+
+/* Bytes between a region and memory of ours: a GPU's are moved by its own calls. */
+static inline int rail_fill(struct region *region, char *to, const void *from, size_t length)
+{
+    if (region->gpu)
+        return region->kind->fill(region, (size_t)(to - region->address), from, length);
+    __builtin_memcpy(to, from, length);
+    return 0;
+}
+
+static inline int rail_peek(const struct xfer *x, void *to)
+{
+    if (x->local->gpu)
+        return x->local->kind->peek(x->local, x->at, to, x->length);
+    __builtin_memcpy(to, x->local->address + x->at, x->length);
+    return 0;
 }
 
 static inline void *rail_desc(const struct rail *rail, const struct region *region)

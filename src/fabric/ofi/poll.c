@@ -33,7 +33,7 @@ void rail_slot_done(struct rail *r, struct rail_slot *slot, int status)
     if (!status && slot->loop.size && rail_atomic_again(r, slot))
         return;
     if (!status && slot->to)
-        memcpy(slot->to, slot->bounce, slot->length);
+        status = rail_fill(slot->region, slot->to, slot->bounce, slot->length);
     if (!status && slot->remote && slot->remote->alive != slot->remote->key)
         status = rail_host->fail(-ENOENT, "ofi: no region of the target has key 0x%" PRIx64,
                                  slot->remote->key);

@@ -48,6 +48,10 @@ static int wish_for(struct fi_info *hints, size_t grade, const char *provider,
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->mr_mode =
         FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    if (want && want->gpus) {
+        hints->caps |= FI_HMEM;
+        hints->domain_attr->mr_mode |= FI_MR_HMEM;
+    }
     if (provider) {
         hints->fabric_attr->prov_name = strdup(provider);
         if (!hints->fabric_attr->prov_name)
@@ -56,8 +60,6 @@ static int wish_for(struct fi_info *hints, size_t grade, const char *provider,
 #ifdef WEFT_SLINGSHOT
     if (want && provider && strcmp(provider, "cxi") == 0)
         return rail_slingshot_wish(hints, want);
-#else
-    (void)want;
 #endif
     return 0;
 }
@@ -206,11 +208,16 @@ static struct fi_info *find_best(const struct fabric_want *want)
 
 static int choose(struct fi_info **info, const struct fabric_want *want)
 {
+    /* One that does not reach GPUs is refused by what its facts say. */
+    struct fabric_want less = *want;
     struct wish wish = {.domain = ""};
     const char *slash = strchr(want->device, '/');
     size_t length = slash ? (size_t)(slash - want->device) : strlen(want->device);
     if (!*want->device) {
         *info = find_best(want);
+        less.gpus = 0;
+        if (!*info && want->gpus)
+            *info = find_best(&less);
         return *info ? 0 : no_place(want->device);
     }
     if (!length || length >= sizeof wish.provider ||
@@ -219,6 +226,9 @@ static int choose(struct fi_info **info, const struct fabric_want *want)
     memcpy(wish.provider, want->device, length);
     snprintf(wish.domain, sizeof wish.domain, "%s", slash ? slash + 1 : "");
     *info = find(&wish, want);
+    less.gpus = 0;
+    if (!*info && want->gpus)
+        *info = find(&wish, &less);
     return *info ? 0 : no_place(want->device);
 }
 

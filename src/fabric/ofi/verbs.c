@@ -54,8 +54,11 @@ static inline ssize_t put(struct rail *r, const struct xfer *x, struct rail_slot
                              .rma_iov = &to,
                              .rma_iov_count = 1,
                              .context = &slot->context};
-    if (slot->bounce)
-        iov.iov_base = memcpy(slot->bounce, iov.iov_base, x->length);
+    if (slot->bounce) {
+        iov.iov_base = slot->bounce;
+        if (rail_peek(x, slot->bounce))
+            return -FI_EIO;
+    }
     return fi_writemsg(r->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION | flags);
 }
 
@@ -65,6 +68,8 @@ int rail_write(struct fabric *fabric, const struct xfer *x)
     bool inject = x->how & (HINT(INLINE) | HINT(SHORT)), bounce = x->how & HINT(BCOPY);
     if (!rail_acceptable(x))
         return rail_unacceptable(x);
+    if (inject && x->local->gpu)
+        return rail_host->fail(-ENOTSUP, "ofi: immediate data cannot come from GPU memory");
     if ((inject && x->length > r->inject) || (bounce && x->length > RAIL_BOUNCE))
         return too_long(r, x, "write", inject ? r->inject : RAIL_BOUNCE);
     if (!x->length)
@@ -110,6 +115,7 @@ int rail_read(struct fabric *fabric, const struct xfer *x)
             return -EAGAIN;
         }
         slot->to = to;
+        slot->region = x->local;
         to = slot->bounce;
     }
     void *desc = slot->bounce ? r->arena_desc : rail_desc(r, x->local);

@@ -20,6 +20,16 @@ struct placed {
 
 /* ---- out ---- */
 
+/* The payload into host memory. */
+static inline int fetch(struct soft *soft, char *to, const struct xfer *x)
+{
+    const char *from = x->local->address + x->at;
+    if (x->local->gpu)
+        return soft_copy(soft, to, false, from, true, x->length);
+    memcpy(to, from, x->length);
+    return 0;
+}
+
 static inline void write_header(char *to, const struct xfer *x)
 {
     if (!x->header_bytes)
@@ -61,14 +71,16 @@ static inline int send_slot(struct soft *soft, const struct xfer *x, uint64_t to
     struct soft_mail *m = &soft->mail;
     unsigned number = next_slot(m);
     char *payload = m->channel->slots[m->side][number].payload;
-    const char *from = x->local->address + x->at;
+    const char *from = x->local->gpu ? payload : x->local->address + x->at;
     struct placed placed = {.word =
                                 total | (uint64_t)number << 32 | (uint64_t)x->header_bytes << 48,
                             .first = x->header};
+    write_header(payload - x->header_bytes, x);
+    int status = fetch(soft, payload, x);
+    if (status)
+        return status;
     if (!x->header_bytes && total >= sizeof placed.first)
         memcpy(&placed.first, from, sizeof placed.first);
-    write_header(payload - x->header_bytes, x);
-    memcpy(payload, from, x->length);
     put(soft, m, CODE_AM_SLOT, &placed, sizeof placed);
     return DONE;
 }
@@ -106,6 +118,8 @@ static int refuse(const struct xfer *x)
     if (x->header_bytes > SOFT_HEADER_BYTES)
         return fail(-EMSGSIZE, "soft: a header of %zu bytes, it may have %d", x->header_bytes,
                     SOFT_HEADER_BYTES);
+    if (x->local->gpu && x->how & HINT(SHORT) && x->length)
+        return fail(-ENOTSUP, "soft: a short active message cannot come from GPU memory");
     if (x->length > x->local->length || x->at > x->local->length - x->length)
         return fail(-ERANGE, "soft: %zu bytes at %zu of a buffer of %zu", x->length, x->at,
                     x->local->length);
@@ -121,7 +135,8 @@ static inline bool acceptable(const struct xfer *x, size_t total)
                                          : SOFT_SLOT_BYTES;
     return x->header_bytes <= SOFT_HEADER_BYTES && total <= most && total >= x->length &&
            x->length <= x->local->length && x->at <= x->local->length - x->length &&
-           (!x->header_bytes || x->header_bytes >= sizeof x->header);
+           (!x->header_bytes || x->header_bytes >= sizeof x->header) &&
+           !(x->local->gpu && x->how & HINT(SHORT) && x->length);
 }
 
 int soft_am(struct fabric *fabric, const struct xfer *x)
@@ -137,7 +152,9 @@ int soft_am(struct fabric *fabric, const struct xfer *x)
     release_kept(m);
     if (soft->command_head != soft->command_tail || !line_free(m))
         return -EAGAIN;
-    bool slot = x->how & (HINT(ZCOPY) | HINT(BCOPY)) || total > sizeof(((struct small *)0)->bytes);
+    bool slot = x->how & (HINT(ZCOPY) | HINT(BCOPY)) ||
+                total > sizeof(((struct small *)0)->bytes) ||
+                (x->local->gpu && x->length && !(x->how & HINT(SHORT)));
     if (slot && !slot_free(m))
         return -EAGAIN;
     if (x->how & HINT(ZCOPY))
@@ -221,8 +238,15 @@ static int take_lent(struct soft *soft, struct completion *completion, const cha
         news.at > soft->link.regions[news.entry].length - (news.length - header_bytes))
         return fail(-EPROTO, "soft: an active message outside the other end's memory");
     memcpy(m->arrival, slot + sizeof header_bytes, header_bytes);
-    memcpy(m->arrival + header_bytes, soft->link.regions[news.entry].address + news.at,
-           news.length - header_bytes);
+    const char *from = soft->link.regions[news.entry].address + news.at;
+    if (soft->link.regions[news.entry].gpu) {
+        int status = soft_copy(soft, m->arrival + header_bytes, false, from, true,
+                               news.length - header_bytes);
+        if (status)
+            return status;
+    } else {
+        memcpy(m->arrival + header_bytes, from, news.length - header_bytes);
+    }
     /* The sender waits for this one; nobody may come here again to tell him. */
     m->taken++;
     tell_taken(m);

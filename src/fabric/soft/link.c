@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MESSAGE_MAX = 256 };
+enum { MESSAGE_MAX = 512 };
 
 void soft_link_open(struct soft_link *link)
 {
@@ -24,15 +24,19 @@ void soft_link_open(struct soft_link *link)
         link->guests[i] = -1;
 }
 
-void soft_link_close(struct soft_link *link)
+void soft_link_close(struct soft *soft)
 {
+    struct soft_link *link = &soft->link;
     for (int i = 0; i < SOFT_GUESTS; i++)
         if (link->guests[i] >= 0)
             close(link->guests[i]);
     if (link->dialled >= 0)
         close(link->dialled);
+    soft_gpu_unpin(soft);
     for (size_t i = 0; i < LENGTH(link->maps); i++)
-        if (link->maps[i].length)
+        if (link->maps[i].gpu)
+            gpu_release(soft->gpu, link->maps[i].address);
+        else if (link->maps[i].length)
             munmap(link->maps[i].address, link->maps[i].length);
     soft_link_open(link);
 }
@@ -57,38 +61,52 @@ static bool trusted(const struct soft *soft, int fd, bool *same_process)
 
 /* ---- giving ours ---- */
 
-static int send_region(int fd, const struct region *region, uint64_t key)
+/* Text, and a descriptor unless it is -1. */
+static int send_message(int socket, struct blob *text, int fd)
 {
-    char text[MESSAGE_MAX];
     union {
         struct cmsghdr align;
         char room[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct iovec bytes = {.iov_base = text};
-    struct msghdr message = {.msg_iov = &bytes,
-                             .msg_iovlen = 1,
-                             .msg_control = control.room,
-                             .msg_controllen = sizeof control.room};
-    int n = snprintf(text, sizeof text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n",
-                     key, region->mapped, (uintptr_t)region->address);
-    bytes.iov_len = (size_t)n;
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &region->fd, sizeof(int));
-    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+    struct iovec bytes = {.iov_base = text->bytes, .iov_len = text->length};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+    if (text->length > MESSAGE_MAX)
+        return fail(-EMSGSIZE, "soft: %zu bytes on one's memory", text->length);
+    if (fd >= 0) {
+        message.msg_control = control.room;
+        message.msg_controllen = sizeof control.room;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &fd, sizeof(int));
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
         return fail(-errno, "soft: handing over memory: %s", strerror(errno));
     return 0;
+}
+
+static int send_region(int socket, const struct region *region, uint64_t key, bool same_process)
+{
+    struct blob text;
+    int fd = region->fd;
+    int status = blob_print(&text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n", key,
+                            region->mapped, (uintptr_t)region->address);
+    if (!status && region->gpu)
+        status = soft_gpu_describe(region, same_process, &text, &fd);
+    return status ? status : send_message(socket, &text, fd);
 }
 
 /* The portal first, then every entry that is linked. */
 static int give_all(struct soft *soft, int fd)
 {
-    int status = send_region(fd, &soft->portal_region, 0);
+    bool same_process = false;
+    trusted(soft, fd, &same_process);
+    int status = send_region(fd, &soft->portal_region, 0, same_process);
     for (int i = 0; i < SOFT_ENTRIES && !status; i++)
         if (soft->exposed[i])
-            status = send_region(fd, soft->exposed[i], atomic_load(&soft->portal->entries[i].key));
+            status = send_region(fd, soft->exposed[i], atomic_load(&soft->portal->entries[i].key),
+                                 same_process);
     return status;
 }
 
@@ -134,7 +152,7 @@ static int serve_guests(struct soft *soft)
 
 /* ---- taking theirs ---- */
 
-/* One message with its descriptor; -EAGAIN if there is none yet. */
+/* One message, with its descriptor or -1; -EAGAIN if there is none yet. */
 static int receive_region(int socket, struct blob *text, int *fd)
 {
     union {
@@ -158,7 +176,7 @@ static int receive_region(int socket, struct blob *text, int *fd)
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
     if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(fd, CMSG_DATA(head), sizeof(int));
-    return *fd < 0 ? fail(-EPROTO, "soft: a message without its descriptor") : 0;
+    return 0;
 }
 
 /* Maps a descriptor, unless it is our own process's memory: then both threads use one mapping. */
@@ -175,6 +193,8 @@ static int map_region(struct soft_link *link, struct soft_map *map, const struct
         map->address = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
         return 0;
     }
+    if (fd < 0)
+        return fail(-EPROTO, "soft: a message without its descriptor");
     int have = fcntl(fd, F_GET_SEALS);
     if (have < 0 || (have & SOFT_SEALS) != SOFT_SEALS || fstat(fd, &file) ||
         (uint64_t)file.st_size != length)
@@ -192,6 +212,7 @@ static int bind_remotes(struct soft_link *link, const struct blob *text, const s
                         const struct blob *keys, int n, struct remote *remote)
 {
     uint64_t key, wanted, length, index, mapped;
+    bool gpu = soft_gpu_said(text);
     struct soft_portal *portal = link->maps[0].address;
     int status = blob_number(text, "key", &key);
     if (!status)
@@ -208,11 +229,13 @@ static int bind_remotes(struct soft_link *link, const struct blob *text, const s
         else
             remote[i] = (struct remote){.address = map->address,
                                         .length = length,
+                                        .gpu = gpu,
                                         .key = key,
                                         .own = &portal->entries[index]};
         if (!status) {
             link->regions[index].address = map->address;
             link->regions[index].length = length;
+            link->regions[index].gpu = gpu;
         }
     }
     return status;
@@ -238,8 +261,10 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
         if (status)
             return status == -EAGAIN ? 0 : status;
         struct soft_map *map = &link->maps[link->received];
-        status = map_region(link, map, &text, fd);
-        close(fd);
+        status = soft_gpu_said(&text) && link->received > 0 ? soft_gpu_map(soft, map, &text, fd)
+                                                            : map_region(link, map, &text, fd);
+        if (fd >= 0)
+            close(fd);
         if (!status && link->received == 0 && map->length &&
             map->length < sizeof(struct soft_portal))
             status = fail(-EPROTO, "soft: the other end's portal is too small");
@@ -254,7 +279,7 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
             return fail(-EPROTO, "soft: a key without its memory");
     link->attached = true;
     open_mail(soft);
-    return 0;
+    return soft_gpu_join(soft);
 }
 
 int soft_link_address(const struct soft *soft, struct blob *mine)

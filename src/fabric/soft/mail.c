@@ -8,7 +8,7 @@
 #include <errno.h>
 
 /* Into the buffer that the other end posted for this message, piece by piece if it is long. */
-static int place(struct soft *soft, const char *from, size_t length, size_t *moved)
+static int place(struct soft *soft, const struct xfer *x, const char *from, size_t *moved)
 {
     struct soft_mail *m = &soft->mail;
     const struct soft_posted *p = &m->channel->posted[!m->side][m->data_sent % SOFT_RING];
@@ -16,8 +16,10 @@ static int place(struct soft *soft, const char *from, size_t length, size_t *mov
     if (entry >= SOFT_ENTRIES || !soft->link.regions[entry].address ||
         room > soft->link.regions[entry].length || at > soft->link.regions[entry].length - room)
         return fail(-EPROTO, "soft: the other end posted a buffer outside its memory");
-    size_t fits = length < room ? length : room;
+    size_t fits = x->length < room ? x->length : room;
     size_t left = fits > *moved ? fits - *moved : 0;
+    if (soft->gpu)
+        return soft_gpu_place(soft, x, from, entry, at, fits, moved);
     size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
     if (piece)
         memcpy(soft->link.regions[entry].address + at + *moved, from + *moved, piece);
@@ -60,7 +62,7 @@ static inline int send_now(struct soft *soft, const struct xfer *x, const char *
     }
     if (!receive_posted(m))
         return -EAGAIN;
-    int status = place(soft, from, x->length, moved);
+    int status = place(soft, x, from, moved);
     if (status != DONE)
         return status == LATER ? -EAGAIN : status;
     m->data_sent++;
@@ -77,9 +79,8 @@ int soft_send(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
     size_t moved = 0;
-    if (x->how & HINT(INLINE) && x->length > SOFT_IDC)
-        return fail(-EMSGSIZE, "soft: %zu bytes do not fit into a command, which takes %d",
-                    x->length, SOFT_IDC);
+    if ((x->how & HINT(INLINE) && x->length > SOFT_IDC) || soft_out_of_reach(soft, x))
+        return soft_refuse_immediate(x);
     if (!soft->mail.channel || !soft_fits(x))
         return fail(-ERANGE, "soft: a message of %zu bytes at %zu of a buffer of %zu", x->length,
                     x->at, x->local->length);
@@ -107,6 +108,8 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     m->receives[slot].to = x->local->address + x->at;
     m->receives[slot].length = x->length;
     m->receives[slot].id = x->id;
+    if (soft->gpu)
+        m->into_gpu[slot] = x->local->gpu;
     /* Written only when it changes: the sender keeps it in his cache. */
     struct soft_posted *p = &m->channel->posted[m->side][slot];
     if (p->at != x->at || p->length != x->length || p->entry != entry)
@@ -129,11 +132,29 @@ static inline int filled(struct soft_mail *m, struct completion *completion, uin
     return 1;
 }
 
-static inline int take_inline(struct soft_mail *m, struct completion *completion, const char *data,
+/* By way of host memory that is locked for it. */
+static __attribute__((noinline, cold)) int
+take_inline_gpu(struct soft *soft, struct completion *completion, const char *data, size_t length)
+{
+    struct soft_mail *m = &soft->mail;
+    uint64_t slot = m->filled % SOFT_RING;
+    size_t room = m->receives[slot].length, fits = length < room ? length : room;
+    memcpy(soft->bounce, data, fits);
+    int status = soft_copy(soft, m->receives[slot].to, true, soft->bounce, false, fits);
+    if (status)
+        return status;
+    taken(m);
+    return filled(m, completion, length);
+}
+
+static inline int take_inline(struct soft *soft, struct completion *completion, const char *data,
                               size_t length)
 {
+    struct soft_mail *m = &soft->mail;
     uint64_t slot = m->filled % SOFT_RING;
     char *to = m->receives[slot].to;
+    if (soft->gpu && m->into_gpu[slot])
+        return take_inline_gpu(soft, completion, data, length);
     if (length == sizeof(uint64_t) && m->receives[slot].length >= length)
         memcpy(to, data, sizeof(uint64_t));
     else
@@ -156,9 +177,18 @@ static int take_pull(struct soft *soft, struct completion *completion, const cha
         return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
     size_t room = m->receives[slot].length;
     size_t fits = news.length < room ? news.length : room;
-    size_t left = fits - m->pulled, piece = left < SOFT_PIECE ? left : SOFT_PIECE;
-    memcpy(m->receives[slot].to + m->pulled,
-           soft->link.regions[news.entry].address + news.at + m->pulled, piece);
+    size_t most = soft->gpu ? SOFT_GPU_PIECE : SOFT_PIECE;
+    size_t left = fits - m->pulled, piece = left < most ? left : most;
+    char *to = m->receives[slot].to + m->pulled;
+    const char *from = soft->link.regions[news.entry].address + news.at + m->pulled;
+    if (soft->gpu) {
+        int status =
+            soft_copy(soft, to, m->into_gpu[slot], from, soft->link.regions[news.entry].gpu, piece);
+        if (status)
+            return status;
+    } else {
+        memcpy(to, from, piece);
+    }
     m->pulled += piece;
     if (m->pulled < fits)
         return 0;
@@ -193,7 +223,7 @@ static inline int take(struct soft *soft, struct completion *completion, uint64_
     if (m->filled == m->posted)
         return 0; /* it waits where it is for a receive */
     if (code <= SOFT_LINE_BYTES)
-        return take_inline(m, completion, data, code);
+        return take_inline(soft, completion, data, code);
     if (code == CODE_PULL)
         return take_pull(soft, completion, data);
     if (code != CODE_PLACED)

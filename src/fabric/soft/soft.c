@@ -41,6 +41,9 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
                        [VERB_AM] = {SOFT_IDC, SOFT_SLOT_BYTES, SOFT_PULL_BYTES}},
         .depth = SOFT_QUEUE,
         .amo_how = soft->wide ? "16 bytes by compare-and-swap" : "16 bytes under a lock",
+        .gpus = MEMORY_ALL_GPUS,
+        .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
+        .gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY,
         .form = "soft (software NIC, shared memory)",
     };
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
@@ -74,7 +77,8 @@ static int seal(const struct region *region)
 static void soft_close(struct fabric *fabric)
 {
     struct soft *soft = (struct soft *)fabric;
-    soft_link_close(&soft->link);
+    soft_link_close(soft);
+    soft_gpu_close(soft);
     if (soft->nic.listener >= 0)
         close(soft->nic.listener);
     if (soft->portal)
@@ -128,6 +132,7 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
         return status;
     }
     describe(soft, facts);
+    soft->facts = facts;
     *fabric = &soft->fabric;
     return 0;
 }
@@ -139,7 +144,7 @@ static int soft_expose(struct fabric *fabric, struct region *region, struct blob
     struct soft *soft = (struct soft *)fabric;
     uint64_t number;
     int slot = 0;
-    int status = seal(region);
+    int status = region->gpu ? soft_gpu_expose(soft, region) : seal(region);
     if (status)
         return status;
     while (slot < SOFT_ENTRIES && soft->exposed[slot])
@@ -163,6 +168,7 @@ static void soft_withdraw(struct fabric *fabric, struct region *region)
         if (soft->exposed[i] == region) {
             atomic_store(&soft->portal->entries[i].key, 0);
             soft->exposed[i] = NULL;
+            soft_gpu_withdraw(soft, region);
         }
 }
 
@@ -179,6 +185,14 @@ static int soft_connect(struct fabric *fabric, const struct blob *theirs, const 
 
 /* ---- commands ---- */
 
+int soft_refuse_immediate(const struct xfer *x)
+{
+    if (x->local->gpu)
+        return fail(-ENOTSUP, "soft: immediate data cannot come from GPU memory");
+    return fail(-EMSGSIZE, "soft: %zu bytes do not fit into a command, which takes %d", x->length,
+                SOFT_IDC);
+}
+
 static int refuse(const struct xfer *x)
 {
     const struct soft_entry *entry = x->remote->own;
@@ -191,8 +205,7 @@ static int refuse(const struct xfer *x)
     if (x->length > x->local->length || x->at > x->local->length - x->length)
         return fail(-ERANGE, "soft: %zu bytes at %zu of a buffer of %zu", x->length, x->at,
                     x->local->length);
-    return fail(-EMSGSIZE, "soft: %zu bytes do not fit into a command, which takes %d", x->length,
-                SOFT_IDC);
+    return soft_refuse_immediate(x);
 }
 
 /* What the target's NIC would check. The entry's length may be changed by the other process at
@@ -264,10 +277,12 @@ static inline bool queues(const struct soft *soft, const struct xfer *x)
 static int soft_write(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (!acceptable(x))
+    if (!acceptable(x) || soft_out_of_reach(soft, x))
         return refuse(x);
     if (queues(soft, x))
         return soft_enqueue(soft, VERB_WRITE, x) ? LATER : -EAGAIN;
+    if (soft->gpu)
+        return soft_gpu_write(soft, x);
     const char *from = x->local->address + x->at;
     char idc[SOFT_IDC];
     if (soft_immediate(x)) {
@@ -281,10 +296,12 @@ static int soft_write(struct fabric *fabric, const struct xfer *x)
 static int soft_read(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (!acceptable(x))
+    if (!acceptable(x) || soft_out_of_reach(soft, x))
         return refuse(x);
     if (queues(soft, x))
         return soft_enqueue(soft, VERB_READ, x) ? LATER : -EAGAIN;
+    if (soft->gpu)
+        return soft_gpu_read(soft, x);
     if (!(x->how & HINT(RESTRICTED)))
         full_fence();
     copy(x->local->address + x->at, x->remote->address + x->remote_at, x->length);
@@ -371,6 +388,8 @@ static inline int add_word(const struct xfer *x)
 static int soft_atomic(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
+    if (soft->gpu && (x->remote->gpu || x->local->gpu))
+        return fail(-ENOTSUP, "soft: no atomics on GPU memory");
     if (plain_add(soft, x))
         return add_word(x);
     if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op) ||
@@ -409,9 +428,11 @@ static int run_atomic(struct soft *soft, struct soft_command *command)
 /* ---- the doorbell ---- */
 
 /* One piece of a queued copy: DONE, or -EAGAIN for more. */
-static int advance(struct soft_command *command)
+static int advance(struct soft *soft, struct soft_command *command)
 {
     const struct xfer *x = &command->xfer;
+    if (soft->gpu)
+        return soft_gpu_advance(soft, command);
     size_t left = x->length - command->moved;
     size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
     char *there = x->remote->address + x->remote_at + command->moved;
@@ -440,7 +461,7 @@ static int execute(struct soft *soft, struct soft_command *command)
         status = run_atomic(soft, command);
         return status ? status : DONE;
     default:
-        return acceptable(x) ? advance(command) : refuse(x);
+        return acceptable(x) ? advance(soft, command) : refuse(x);
     }
 }
 

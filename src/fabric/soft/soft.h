@@ -16,8 +16,10 @@ enum {
     SOFT_PIDS = 511,
     SOFT_ENTRIES = 16,
     SOFT_QUEUE = 64,
-    SOFT_IDC = 224,        /* bytes that fit into a command */
-    SOFT_PIECE = 64 << 20, /* longer copies are made in pieces, one a poll */
+    SOFT_IDC = 224,           /* bytes that fit into a command */
+    SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
+    SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
+    SOFT_BOUNCE = 4096,
     SOFT_GUESTS = 4
 };
 
@@ -137,14 +139,15 @@ struct soft_mail {
         uint64_t id, length, number;
     } lent[SOFT_QUEUE]; /* active messages that wait for the target to have pulled */
     uint64_t lent_head, lent_tail;
-    unsigned slot;  /* the next to be used */
-    bool kept;      /* the next message is handed out and not yet taken */
-    char *arrival;  /* where active messages go that do not stay in a slot, or NULL */
-    unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
-    unsigned held;  /* of them, still to pass */
-    unsigned looks; /* at the line since then */
-    size_t pulled;  /* bytes of the rendezvous message being pulled */
-    uint64_t pulls; /* rendezvous messages pulled */
+    unsigned slot;            /* the next to be used */
+    bool kept;                /* the next message is handed out and not yet taken */
+    char *arrival;            /* where active messages go that do not stay in a slot, or NULL */
+    unsigned hold;            /* polls to let pass after a message in the hot line; adapts itself */
+    unsigned held;            /* of them, still to pass */
+    unsigned looks;           /* at the line since then */
+    size_t pulled;            /* bytes of the rendezvous message being pulled */
+    uint64_t pulls;           /* rendezvous messages pulled */
+    bool into_gpu[SOFT_RING]; /* the receives; set only where a GPU takes part */
 };
 
 /* ---- amo.c: the atomic unit ---- */
@@ -182,9 +185,10 @@ struct soft_command {
 struct soft_map {
     void *address;
     size_t length; /* 0: it is our own process's, not ours to unmap */
+    bool gpu;      /* to be released, not unmapped */
 };
 
-/* ---- link.c: two ends exchange descriptors ---- */
+/* ---- two ends exchange descriptors ---- */
 
 struct soft_link {
     int dialled;             /* our connection to them, -1: not yet */
@@ -198,8 +202,12 @@ struct soft_link {
     struct {
         char *address;
         size_t length;
+        bool gpu;
     } regions[SOFT_ENTRIES];
 };
+
+/* Host pages locked for a GPU: regions of both ends, both portals, what else takes part. */
+enum { SOFT_PINS = 2 * SOFT_ENTRIES + 4 };
 
 struct soft {
     struct fabric fabric;
@@ -211,9 +219,17 @@ struct soft {
     struct soft_mail mail;
     bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
     char nonce[65];
+    struct gpu *gpu; /* makes all copies, if memory of either end is a GPU's; else NULL */
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
+    /* Only where a GPU takes part. */
+    char *bounce; /* for what travels in commands and lines from or to a GPU */
+    void *pins[SOFT_PINS];
+    unsigned pin_count;
+    bool unpinned; /* some could not be locked */
+    bool locked;   /* all host memory of copies is, and was so before the first one */
+    struct fabric_facts *facts;
 };
 
 /* The payload travels in the command. */
@@ -228,6 +244,15 @@ static inline bool soft_fits(const struct xfer *x)
     return x->length <= x->local->length && x->at <= x->local->length - x->length &&
            (!soft_immediate(x) || x->length <= SOFT_IDC);
 }
+
+/* Immediate data, but from a GPU? */
+static inline bool soft_out_of_reach(const struct soft *soft, const struct xfer *x)
+{
+    return soft->gpu && x->local->gpu && soft_immediate(x);
+}
+
+/* Why immediate data does not fit: -errno. */
+int soft_refuse_immediate(const struct xfer *x);
 
 /* ---- soft.c: the command queue ---- */
 
@@ -257,8 +282,41 @@ int soft_am_take(struct soft *soft, struct completion *completion, unsigned code
 /* Has the oldest one lent been pulled? */
 int soft_am_returned(struct soft_mail *mail, struct completion *completion);
 
+/* ---- gpu.c: where a GPU's memory takes part ---- */
+
+/* A copy by the GPU if either side is its memory, else by this CPU; the bytes are there when it
+ * returns. Only where soft->gpu is set. */
+int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool from_gpu,
+              size_t length);
+int soft_gpu_write(struct soft *soft, const struct xfer *x);
+int soft_gpu_read(struct soft *soft, const struct xfer *x);
+
+/* Into a receive that the other end has posted, at so much of its entry: DONE, LATER or -errno. */
+int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, uint64_t entry,
+                   uint64_t at, size_t fits, size_t *moved);
+
+/* One piece of a queued copy: DONE, -EAGAIN for more, or -errno. */
+int soft_gpu_advance(struct soft *soft, struct soft_command *command);
+
+/* Our memory, in lines for the other end; a descriptor may go along. */
+int soft_gpu_describe(const struct region *region, bool same_process, struct blob *text, int *fd);
+
+/* Does the other end say that its memory is a GPU's? Then it is mapped by the GPU. */
+bool soft_gpu_said(const struct blob *text);
+int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *text, int fd);
+
+/* A GPU for the copies, if ours is one; a region withdrawn; all is known: host pages are locked;
+ * and undone. */
+int soft_gpu_expose(struct soft *soft, const struct region *region);
+void soft_gpu_withdraw(struct soft *soft, const struct region *region);
+int soft_gpu_join(struct soft *soft);
+void soft_gpu_unpin(struct soft *soft);
+void soft_gpu_close(struct soft *soft);
+
+/* ---- link.c ---- */
+
 void soft_link_open(struct soft_link *link);
-void soft_link_close(struct soft_link *link);
+void soft_link_close(struct soft *soft);
 
 /* Where this end can be dialled. */
 int soft_link_address(const struct soft *soft, struct blob *mine);

@@ -202,6 +202,10 @@ static inline enum layout layout_of(const struct lane *l, const struct xfer *x)
 {
     unsigned asked = x->how & (HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY));
     size_t total = x->header_bytes + x->length;
+    if (x->local->gpu && x->length && asked & ~HINT(ZCOPY))
+        return LAYOUTS;
+    if (x->local->gpu && x->length)
+        asked = HINT(ZCOPY);
     if ((!asked || asked & HINT(SHORT)) && total <= l->am_max[LAYOUT_SHORT] &&
         (x->header_bytes == HEADER || (!x->header_bytes && x->length >= HEADER)))
         return LAYOUT_SHORT;
@@ -232,7 +236,7 @@ int lane_am(struct fabric *fabric, const struct xfer *x)
     struct lane *l = (struct lane *)fabric;
     ucs_status_t status = UCS_OK;
     /* What is sent most often, first. */
-    if (x->how & HINT(SHORT) && x->header_bytes == HEADER &&
+    if (x->how & HINT(SHORT) && x->header_bytes == HEADER && !(x->local->gpu && x->length) &&
         HEADER + x->length <= l->am_max[LAYOUT_SHORT] && lane_in_buffer(x) && l->connected) {
         status = uct_ep_am_short(l->ep, LANE_AM, x->header, x->local->address + x->at,
                                  (unsigned)x->length);

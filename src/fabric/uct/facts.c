@@ -191,6 +191,20 @@ static void hints(const struct lane_port *port, struct fabric_facts *facts)
                                           : "the transport has no active messages";
 }
 
+/* Only from where it lies, and only what the domain registers. */
+static void gpus(const struct lane_port *port, struct fabric_facts *facts)
+{
+    static const unsigned moving[] = {VERB_WRITE, VERB_READ, VERB_AM};
+    uint64_t types = port->domain_attr.cap.reg_mem_types;
+    facts->why_no_gpu = "its memory domain does not register it";
+    facts->gpus = (types & UCS_BIT(UCS_MEMORY_TYPE_CUDA) ? 1U << MEMORY_NVIDIA : 0) |
+                  (types & UCS_BIT(UCS_MEMORY_TYPE_ROCM) ? 1U << MEMORY_AMD : 0);
+    facts->gpu_layouts = 1U << LAYOUT_ZCOPY;
+    for (size_t i = 0; i < LENGTH(moving); i++)
+        if (facts->layout_max[moving[i]][LAYOUT_ZCOPY])
+            facts->gpu_verbs |= 1U << moving[i];
+}
+
 void lane_facts(const struct lane_port *port, struct fabric_facts *facts)
 {
     const struct lane_place *place = &port->place;
@@ -201,6 +215,7 @@ void lane_facts(const struct lane_port *port, struct fabric_facts *facts)
     verbs(port, facts);
     proofs(lane_settle(port), facts);
     hints(port, facts);
+    gpus(port, facts);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
     snprintf(facts->form, sizeof facts->form, "uct %s/%s (UCX %d.%d)", place->transport,
              place->device, UCT_VERNO_MAJOR, UCT_VERNO_MINOR);

@@ -44,6 +44,8 @@ static int too_long(const struct lane *l, const struct xfer *x, const char *what
 static inline enum layout layout_of(const struct xfer *x, const size_t max[LAYOUTS])
 {
     unsigned asked = x->how & (HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY));
+    if (x->local->gpu)
+        return asked & ~HINT(ZCOPY) || x->length > max[LAYOUT_ZCOPY] ? LAYOUTS : LAYOUT_ZCOPY;
     if (asked && !(asked & (asked - 1))) {
         unsigned k = (unsigned)__builtin_ctz(asked) - HINT_SHORT;
         return x->length <= max[k] ? (enum layout)k : LAYOUTS;

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of a GPU in soft. Its own copy engines move the bytes, from whichever end executes a
+ * command; the other process's memory is reached by its maker's handle. Host memory that takes
+ * part is page-locked at both ends, or a copy would go through a buffer of the driver's. */
+#include "fabric/soft/soft.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- copies ---- */
+
+int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool from_gpu,
+              size_t length)
+{
+    if (!length)
+        return 0;
+    if (to_gpu || from_gpu) {
+        enum gpu_way way = !from_gpu ? GPU_IN : !to_gpu ? GPU_OUT : GPU_WITHIN;
+        return soft->locked ? gpu_copy_locked(soft->gpu, to, from, length, way)
+                            : gpu_copy(soft->gpu, to, from, length, way);
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+    memcpy(to, from, length);
+    atomic_thread_fence(memory_order_seq_cst);
+    return 0;
+}
+
+int soft_gpu_write(struct soft *soft, const struct xfer *x)
+{
+    const char *from = x->local->address + x->at;
+    if (soft_immediate(x))
+        from = memcpy(soft->bounce, from, x->length);
+    int status = soft_copy(soft, x->remote->address + x->remote_at, x->remote->gpu, from,
+                           x->local->gpu, x->length);
+    return status ? status : DONE;
+}
+
+int soft_gpu_read(struct soft *soft, const struct xfer *x)
+{
+    int status = soft_copy(soft, x->local->address + x->at, x->local->gpu,
+                           x->remote->address + x->remote_at, x->remote->gpu, x->length);
+    return status ? status : DONE;
+}
+
+int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, uint64_t entry,
+                   uint64_t at, size_t fits, size_t *moved)
+{
+    size_t left = fits > *moved ? fits - *moved : 0;
+    size_t piece = left < SOFT_GPU_PIECE ? left : SOFT_GPU_PIECE;
+    /* What was kept in the command is not locked for the GPU. */
+    if (x->how & HINT(INLINE))
+        from = memcpy(soft->bounce, from, x->length);
+    int status = soft_copy(soft, soft->link.regions[entry].address + at + *moved,
+                           soft->link.regions[entry].gpu, from + *moved, x->local->gpu, piece);
+    *moved += piece;
+    return status ? status : *moved < fits ? LATER : DONE;
+}
+
+int soft_gpu_advance(struct soft *soft, struct soft_command *command)
+{
+    const struct xfer *x = &command->xfer;
+    size_t left = x->length - command->moved;
+    size_t piece = left < SOFT_GPU_PIECE ? left : SOFT_GPU_PIECE;
+    char *there = x->remote->address + x->remote_at + command->moved;
+    char *here = x->local->address + x->at + command->moved;
+    int status;
+    if (soft_immediate(x) && command->verb == VERB_WRITE)
+        here = memcpy(soft->bounce, command->idc, piece);
+    if (command->verb == VERB_READ)
+        status = soft_copy(soft, here, x->local->gpu, there, x->remote->gpu, piece);
+    else
+        status = soft_copy(soft, there, x->remote->gpu, here, x->local->gpu, piece);
+    command->moved += piece;
+    return status ? status : command->moved == x->length ? DONE : -EAGAIN;
+}
+
+/* ---- the other end's memory ---- */
+
+static int add_hex(struct blob *text, const char *key, const unsigned char *bytes, size_t length)
+{
+    char hex[2 * GPU_HANDLE_BYTES + 1] = "";
+    for (size_t i = 0; i < length; i++)
+        snprintf(hex + 2 * i, sizeof hex - 2 * i, "%02x", bytes[i]);
+    return blob_add(text, "%s=%s\n", key, hex);
+}
+
+static int read_hex(const struct blob *text, const char *key, unsigned char *bytes, size_t length)
+{
+    char hex[2 * GPU_HANDLE_BYTES + 1] = "";
+    if (blob_value(text, key, hex, sizeof hex) || strlen(hex) != 2 * length)
+        return fail(-EPROTO, "soft: GPU memory without its handle");
+    for (size_t i = 0; i < length; i++) {
+        unsigned byte;
+        if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+            return fail(-EPROTO, "soft: a GPU's handle that cannot be read");
+        bytes[i] = (unsigned char)byte;
+    }
+    return 0;
+}
+
+int soft_gpu_describe(const struct region *region, bool same_process, struct blob *text, int *fd)
+{
+    struct gpu_handle handle = {.fd = -1};
+    int status = same_process ? 0 : gpu_export(region, &handle);
+    if (!status)
+        status = blob_add(text, "memory=%s\ngpu=%u\nidentity=%s\n", region->kind->name,
+                          region->device, handle.identity);
+    if (!status)
+        status = add_hex(text, "handle", handle.bytes, sizeof handle.bytes);
+    *fd = handle.fd;
+    return status;
+}
+
+bool soft_gpu_said(const struct blob *text)
+{
+    char name[16];
+    return blob_value(text, "memory", name, sizeof name) == 0;
+}
+
+static int use_gpu(struct soft *soft, const struct memory_ops *kind, unsigned device,
+                   const char *identity)
+{
+    if (soft->gpu && soft->gpu->kind != kind)
+        return fail(-ENOTSUP,
+                    "soft: one end's memory is on a GPU of %s, the other's of %s: no copy engine "
+                    "reaches both",
+                    memory_makers[soft->gpu->kind->maker - 1], memory_makers[kind->maker - 1]);
+    return soft->gpu ? 0 : gpu_open(kind, device, identity, &soft->gpu);
+}
+
+int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *text, int fd)
+{
+    struct gpu_handle handle = {.fd = fd};
+    const struct memory_ops *kind = NULL;
+    uint64_t device, address;
+    unsigned ignored;
+    char name[16], *there;
+    int status = blob_value(text, "memory", name, sizeof name);
+    if (!status)
+        status = memory_choose(name, &kind, &ignored);
+    if (!status)
+        status = blob_number(text, "gpu", &device);
+    if (!status)
+        status = blob_number(text, "address", &address);
+    if (!status)
+        status = blob_value(text, "identity", handle.identity, sizeof handle.identity);
+    if (!status)
+        status = read_hex(text, "handle", handle.bytes, sizeof handle.bytes);
+    if (status || !kind || !kind->gpu)
+        return fail(-EPROTO, "soft: the other end's GPU memory cannot be read");
+    bool same = soft->link.same_process;
+    status = use_gpu(soft, kind, (unsigned)device, same ? NULL : handle.identity);
+    if (status)
+        return status;
+    if (same) {
+        map->address = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+        return 0;
+    }
+    status = gpu_import(soft->gpu, &handle, &there);
+    if (status)
+        return status;
+    map->address = there;
+    map->gpu = true;
+    return 0;
+}
+
+/* ---- ours ---- */
+
+int soft_gpu_expose(struct soft *soft, const struct region *region)
+{
+    return use_gpu(soft, region->kind, region->device, NULL);
+}
+
+/* Without it copies are slower, not wrong. */
+static void pin(struct soft *soft, void *address, size_t length)
+{
+    if (soft->pin_count == SOFT_PINS || !length)
+        return;
+    if (!gpu_pin(soft->gpu, address, length)) {
+        soft->pins[soft->pin_count++] = address;
+        return;
+    }
+    if (!soft->unpinned)
+        warn("%s; copies will be slower", fail_reason());
+    soft->unpinned = true;
+}
+
+void soft_gpu_withdraw(struct soft *soft, const struct region *region)
+{
+    for (unsigned i = 0; i < soft->pin_count; i++)
+        if (soft->pins[i] == region->address) {
+            gpu_unpin(soft->gpu, region->address);
+            soft->pins[i] = soft->pins[--soft->pin_count];
+            return;
+        }
+}
+
+/* Which path, for the header, and what then counts as done. */
+static void describe(struct soft *soft, bool host, bool two)
+{
+    size_t small = 0;
+    char kernel[48] = "";
+    for (size_t i = 0; i < LENGTH(soft->gpu->small) && soft->locked; i++)
+        small = soft->gpu->small[i] > small ? soft->gpu->small[i] : small;
+    if (small)
+        snprintf(kernel, sizeof kernel, "kernel to %zu B and ", small);
+    snprintf(soft->facts->form, sizeof soft->facts->form,
+             "soft (software NIC, %scopy engine of %s GPU %u%s%s)", kernel,
+             memory_makers[soft->gpu->kind->maker - 1], soft->gpu->device,
+             two && !soft->link.same_process ? ", IPC" : "",
+             !host            ? ""
+             : soft->unpinned ? ", host memory not page-locked"
+                              : ", page-locked host memory");
+    soft->facts->proves[VERB_WRITE] =
+        "the bytes are in the target's memory: the GPU's copy has been "
+        "waited for";
+    soft->facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory: the GPU's "
+                                     "copy has been waited for";
+}
+
+int soft_gpu_join(struct soft *soft)
+{
+    bool host = false, gpu = false;
+    if (!soft->gpu)
+        return 0;
+    soft->bounce = aligned_alloc(SOFT_BOUNCE, SOFT_BOUNCE);
+    if (!soft->bounce)
+        return fail(-ENOMEM, "soft: no memory beside a GPU's");
+    pin(soft, soft->bounce, SOFT_BOUNCE);
+    for (int i = 0; i < SOFT_ENTRIES; i++)
+        if (soft->exposed[i] && !soft->exposed[i]->gpu) {
+            pin(soft, soft->exposed[i]->address, soft->exposed[i]->mapped);
+            host = true;
+        }
+    for (int i = 1; i < soft->link.received; i++) {
+        struct soft_map *map = &soft->link.maps[i];
+        if (!map->gpu)
+            pin(soft, map->address, map->length);
+    }
+    for (int i = 0; i < SOFT_ENTRIES; i++) {
+        host |= soft->link.regions[i].address && !soft->link.regions[i].gpu;
+        gpu |= soft->link.regions[i].gpu;
+    }
+    if (soft->mail.arrival) {
+        pin(soft, soft->portal_region.address, soft->portal_region.mapped);
+        pin(soft, soft->link.maps[0].address, soft->link.maps[0].length);
+        pin(soft, soft->mail.arrival, SOFT_PULL_BYTES);
+    }
+    soft->locked = !soft->unpinned && !soft->link.same_process;
+    describe(soft, host, gpu);
+    return 0;
+}
+
+void soft_gpu_unpin(struct soft *soft)
+{
+    while (soft->pin_count)
+        gpu_unpin(soft->gpu, soft->pins[--soft->pin_count]);
+}
+
+void soft_gpu_close(struct soft *soft)
+{
+    gpu_close(soft->gpu);
+    free(soft->bounce);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NVIDIA's GPUs, by the CUDA driver library. Every open GPU has a stream of its own, and a copy
+ * ends with its synchronisation: without it, copies within the GPU, and small ones from the host,
+ * are merely under way when the call returns. Few bytes may be copied by a kernel instead, which
+ * says itself when they are there: both are timed when the GPU is opened, and the faster is taken.
+ */
+#include "memory/cuda_kernel.h"
+#include "memory/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OUT_OF_MEMORY = 2,
+    SCHEDULE_SPIN = 1,
+    STREAM_NON_BLOCKING = 1,
+    REGISTER_PORTABLE = 1,
+    REGISTER_MAPPED = 2,
+    HOST_POINTERS_WORK = 91, /* an attribute: registered memory has one address everywhere */
+    NOT_READY = 600,
+    UNKNOWN = 999,
+    IPC_LAZY_PEER_ACCESS = 1,
+    UUID_BYTES = 16
+};
+
+typedef unsigned long long device_address;
+
+struct ipc_handle {
+    char bytes[GPU_HANDLE_BYTES];
+};
+
+static struct {
+    int (*init)(unsigned flags);
+    int (*count)(int *count);
+    int (*device)(int *device, int ordinal);
+    int (*uuid)(char *uuid, int device);
+    int (*error_name)(int code, const char **text);
+    int (*error_string)(int code, const char **text);
+    int (*set_flags)(int device, unsigned flags);
+    int (*retain)(void **context, int device);
+    int (*release_context)(int device);
+    int (*set_current)(void *context);
+    int (*stream_create)(void **stream, unsigned flags);
+    int (*stream_destroy)(void *stream);
+    int (*synchronize)(void *stream);
+    int (*room)(size_t *available, size_t *total);
+    int (*alloc)(device_address *address, size_t bytes);
+    int (*free)(device_address address);
+    int (*in)(device_address to, const void *from, size_t bytes, void *stream);
+    int (*out)(void *to, device_address from, size_t bytes, void *stream);
+    int (*within)(device_address to, device_address from, size_t bytes, void *stream);
+    int (*pin)(void *address, size_t bytes, unsigned flags);
+    int (*unpin)(void *address);
+    int (*ipc_get)(struct ipc_handle *handle, device_address address);
+    int (*ipc_open)(device_address *address, struct ipc_handle handle, unsigned flags);
+    int (*ipc_close)(device_address address);
+    int (*attribute)(int *value, int attribute, int device);
+    int (*host_alloc)(void **address, size_t bytes, unsigned flags);
+    int (*host_free)(void *address);
+    int (*query)(void *stream);
+    int (*load)(void **module, const void *text);
+    int (*unload)(void *module);
+    int (*function)(void **function, void *module, const char *name);
+    int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned x,
+                  unsigned y, unsigned z, unsigned shared, void *stream, void **arguments,
+                  void **extra);
+} cu;
+
+static const struct gpu_symbol symbols[] = {
+    {"cuInit", &cu.init, false},
+    {"cuDeviceGetCount", &cu.count, false},
+    {"cuDeviceGet", &cu.device, false},
+    {"cuDeviceGetUuid", &cu.uuid, false},
+    {"cuGetErrorName", &cu.error_name, false},
+    {"cuGetErrorString", &cu.error_string, false},
+    {"cuDevicePrimaryCtxSetFlags_v2", &cu.set_flags, true},
+    {"cuDevicePrimaryCtxRetain", &cu.retain, false},
+    {"cuDevicePrimaryCtxRelease_v2", &cu.release_context, true},
+    {"cuCtxSetCurrent", &cu.set_current, false},
+    {"cuStreamCreate", &cu.stream_create, false},
+    {"cuStreamDestroy_v2", &cu.stream_destroy, false},
+    {"cuStreamSynchronize", &cu.synchronize, false},
+    {"cuMemGetInfo_v2", &cu.room, false},
+    {"cuMemAlloc_v2", &cu.alloc, false},
+    {"cuMemFree_v2", &cu.free, false},
+    {"cuMemcpyHtoDAsync_v2", &cu.in, false},
+    {"cuMemcpyDtoHAsync_v2", &cu.out, false},
+    {"cuMemcpyAsync", &cu.within, false},
+    {"cuMemHostRegister_v2", &cu.pin, false},
+    {"cuMemHostUnregister", &cu.unpin, false},
+    {"cuIpcGetMemHandle", &cu.ipc_get, false},
+    {"cuIpcOpenMemHandle_v2", &cu.ipc_open, false},
+    {"cuIpcCloseMemHandle", &cu.ipc_close, false},
+    {"cuDeviceGetAttribute", &cu.attribute, true},
+    {"cuMemHostAlloc", &cu.host_alloc, true},
+    {"cuMemFreeHost", &cu.host_free, true},
+    {"cuStreamQuery", &cu.query, true},
+    {"cuModuleLoadData", &cu.load, true},
+    {"cuModuleUnload", &cu.unload, true},
+    {"cuModuleGetFunction", &cu.function, true},
+    {"cuLaunchKernel", &cu.launch, true},
+};
+
+static int cuda_start(unsigned *count)
+{
+    int number = 0;
+    int code = cu.init(0);
+    if (!code)
+        code = cu.count(&number);
+    *count = number > 0 ? (unsigned)number : 0;
+    return code;
+}
+
+static void cuda_words(int code, char *text, size_t room)
+{
+    const char *name = NULL, *string = NULL;
+    if (cu.error_name(code, &name) || !name)
+        snprintf(text, room, "error %d", code);
+    else if (cu.error_string(code, &string) || !string)
+        snprintf(text, room, "%s", name);
+    else
+        snprintf(text, room, "%s, %s", name, string);
+}
+
+/* Contexts are current in a thread, not in a process. */
+static inline int use(const struct gpu *gpu)
+{
+    return gpu_is_new(gpu) ? cu.set_current(gpu->context) : 0;
+}
+
+static int cuda_alloc(struct gpu *gpu, size_t length, char **address)
+{
+    device_address there = 0;
+    int code = use(gpu);
+    if (!code)
+        code = cu.alloc(&there, length);
+    *address = (char *)(uintptr_t)there; /* NOLINT(performance-no-int-to-ptr) */
+    return code;
+}
+
+static void cuda_free(struct gpu *gpu, char *address)
+{
+    if (!use(gpu))
+        cu.free((uintptr_t)address);
+}
+
+static int cuda_copy(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
+{
+    int code = use(gpu);
+    if (code)
+        return code;
+    if (way == GPU_IN)
+        code = cu.in((uintptr_t)to, from, length, gpu->queue);
+    else if (way == GPU_OUT)
+        code = cu.out(to, (uintptr_t)from, length, gpu->queue);
+    else
+        code = cu.within((uintptr_t)to, (uintptr_t)from, length, gpu->queue);
+    return code ? code : cu.synchronize(gpu->queue);
+}
+
+/* ---- few bytes, by a kernel ---- */
+
+enum { SMALL_MOST = 4096, SMALL_LEAST = 64, TRIALS = 40, SPINS_A_LOOK = 4096, THREADS_MOST = 512 };
+
+/* Locked memory, which the GPU writes to. */
+struct small {
+    void *module, *kernel;
+    volatile uint32_t *flag;
+    char *host, *there; /* for trials: as many bytes on both sides, twice */
+    uint32_t number;
+};
+
+/* The number is written last; if it does not come, the stream knows why. */
+static int small_copy(struct gpu *gpu, void *to, const void *from, size_t length)
+{
+    struct small *s = gpu->more;
+    uint64_t bytes = length, flag = (uintptr_t)s->flag;
+    uint32_t number = ++s->number;
+    void *arguments[] = {&to, &from, &bytes, &flag, &number};
+    size_t words = (length + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+    unsigned threads = words <= 32 ? 32 : words < THREADS_MOST ? (unsigned)words : THREADS_MOST;
+    int code = cu.launch(s->kernel, 1, 1, 1, threads, 1, 1, 0, gpu->queue, arguments, NULL);
+    for (unsigned i = 1; !code && *s->flag != number; i++) {
+        cpu_relax();
+        if (i % SPINS_A_LOOK)
+            continue;
+        code = cu.query(gpu->queue);
+        if (*s->flag == number || code == NOT_READY)
+            code = 0;
+        else if (!code)
+            code = UNKNOWN; /* it ended, and did not say so */
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return code;
+}
+
+static int cuda_copy_locked(struct gpu *gpu, void *to, const void *from, size_t length,
+                            enum gpu_way way)
+{
+    if (length > gpu->small[way])
+        return cuda_copy(gpu, to, from, length, way);
+    int code = use(gpu);
+    return code ? code : small_copy(gpu, to, from, length);
+}
+
+/* How long copies of this length take; UINT64_MAX if they fail. */
+static uint64_t trial_ns(struct gpu *gpu, size_t length, enum gpu_way way, bool kernel)
+{
+    const struct small *s = gpu->more;
+    char *to = way == GPU_OUT ? s->host : s->there;
+    char *from = way == GPU_IN ? s->host : s->there + SMALL_MOST;
+    uint64_t begin_ns = 0;
+    int code = 0;
+    for (int i = 0; i < 2 * TRIALS && !code; i++) {
+        if (i == TRIALS)
+            begin_ns = clock_ns();
+        code = kernel ? small_copy(gpu, to, from, length) : cuda_copy(gpu, to, from, length, way);
+    }
+    return code ? UINT64_MAX : clock_ns() - begin_ns;
+}
+
+/* Bytes go in, to another place within, and out again; in parts, of which one is not aligned. */
+static bool small_is_right(struct gpu *gpu)
+{
+    static const size_t parts[] = {0, 1000, 1003, SMALL_MOST};
+    const struct small *s = gpu->more;
+    char *out = s->host + SMALL_MOST;
+    for (size_t i = 0; i < SMALL_MOST; i++)
+        s->host[i] = (char)(i * 31 + (i >> 8));
+    memset(out, 0, SMALL_MOST);
+    for (size_t i = 0; i + 1 < LENGTH(parts); i++) {
+        size_t at = parts[i], length = parts[i + 1] - at;
+        if (small_copy(gpu, s->there + at, s->host + at, length) ||
+            small_copy(gpu, s->there + SMALL_MOST + at, s->there + at, length) ||
+            small_copy(gpu, out + at, s->there + SMALL_MOST + at, length))
+            return false;
+    }
+    return memcmp(s->host, out, SMALL_MOST) == 0;
+}
+
+static void small_choose(struct gpu *gpu)
+{
+    static const size_t lengths[] = {SMALL_MOST, SMALL_LEAST};
+    for (int way = GPU_IN; way <= GPU_WITHIN; way++)
+        for (size_t i = 0; i < LENGTH(lengths) && !gpu->small[way]; i++)
+            if (trial_ns(gpu, lengths[i], (enum gpu_way)way, true) <
+                trial_ns(gpu, lengths[i], (enum gpu_way)way, false))
+                gpu->small[way] = lengths[i];
+}
+
+static void small_close(struct gpu *gpu)
+{
+    struct small *s = gpu->more;
+    if (!s)
+        return;
+    if (s->there)
+        cuda_free(gpu, s->there);
+    if (s->host)
+        cu.host_free(s->host);
+    if (s->module)
+        cu.unload(s->module);
+    free(s);
+    gpu->more = NULL;
+}
+
+static bool small_begin(struct gpu *gpu, struct small *s, int device)
+{
+    int works = 0;
+    void *host = NULL;
+    if (cu.attribute(&works, HOST_POINTERS_WORK, device) || !works ||
+        cu.load(&s->module, cuda_kernel_text) || cu.function(&s->kernel, s->module, "copy") ||
+        cu.host_alloc(&host, (size_t)2 * SMALL_MOST + sizeof *s->flag,
+                      REGISTER_PORTABLE | REGISTER_MAPPED))
+        return false;
+    s->host = host;
+    s->flag = (volatile uint32_t *)(void *)(s->host + (size_t)2 * SMALL_MOST);
+    *s->flag = 0;
+    return !cuda_alloc(gpu, (size_t)2 * SMALL_MOST, &s->there) && small_is_right(gpu);
+}
+
+/* Where any of it is missing, copy engines do everything. */
+static void small_open(struct gpu *gpu, int device)
+{
+    if (!cu.attribute || !cu.host_alloc || !cu.host_free || !cu.query || !cu.load || !cu.unload ||
+        !cu.function || !cu.launch)
+        return;
+    struct small *s = gpu->more = calloc(1, sizeof *s);
+    if (s && small_begin(gpu, s, device))
+        small_choose(gpu);
+    else
+        small_close(gpu);
+}
+
+/* ---- opening ---- */
+
+static void cuda_close(struct gpu *gpu)
+{
+    int device;
+    use(gpu);
+    small_close(gpu);
+    if (gpu->queue)
+        cu.stream_destroy(gpu->queue);
+    if (gpu->context && cu.release_context && !cu.device(&device, (int)gpu->device))
+        cu.release_context(device);
+}
+
+static int cuda_open(struct gpu *gpu)
+{
+    int device;
+    int code = cu.device(&device, (int)gpu->device);
+    if (code)
+        return code;
+    /* Refused where somebody uses the context already; then it waits as he wished. */
+    if (cu.set_flags)
+        cu.set_flags(device, SCHEDULE_SPIN);
+    code = cu.retain(&gpu->context, device);
+    if (code)
+        return code;
+    code = use(gpu);
+    if (!code)
+        code = cu.stream_create(&gpu->queue, STREAM_NON_BLOCKING);
+    if (code)
+        cuda_close(gpu);
+    else
+        small_open(gpu, device);
+    return code;
+}
+
+/* Unlike a bus address it tells the parts of a divided GPU apart. */
+static int cuda_identify(unsigned ordinal, char *text, size_t room)
+{
+    unsigned char uuid[UUID_BYTES];
+    int device;
+    int code = cu.device(&device, (int)ordinal);
+    if (!code)
+        code = cu.uuid((char *)uuid, device);
+    for (size_t i = 0; i < sizeof uuid && !code && 2 * i < room; i++)
+        snprintf(text + 2 * i, room - 2 * i, "%02x", uuid[i]);
+    return code;
+}
+
+static int cuda_room(struct gpu *gpu, uint64_t *available)
+{
+    size_t here = 0, total = 0;
+    int code = use(gpu);
+    if (!code)
+        code = cu.room(&here, &total);
+    *available = here;
+    return code;
+}
+
+static int cuda_pin(struct gpu *gpu, void *address, size_t length)
+{
+    int code = use(gpu);
+    return code ? code : cu.pin(address, length, REGISTER_PORTABLE | REGISTER_MAPPED);
+}
+
+static void cuda_unpin(struct gpu *gpu, void *address)
+{
+    if (!use(gpu))
+        cu.unpin(address);
+}
+
+static int cuda_export(struct gpu *gpu, char *address, struct gpu_handle *handle)
+{
+    struct ipc_handle ipc;
+    int code = use(gpu);
+    if (!code)
+        code = cu.ipc_get(&ipc, (uintptr_t)address);
+    if (!code)
+        memcpy(handle->bytes, ipc.bytes, sizeof handle->bytes);
+    return code;
+}
+
+static int cuda_import(struct gpu *gpu, const struct gpu_handle *handle, char **address)
+{
+    struct ipc_handle ipc;
+    device_address there = 0;
+    memcpy(ipc.bytes, handle->bytes, sizeof ipc.bytes);
+    int code = use(gpu);
+    if (!code)
+        code = cu.ipc_open(&there, ipc, IPC_LAZY_PEER_ACCESS);
+    *address = (char *)(uintptr_t)there; /* NOLINT(performance-no-int-to-ptr) */
+    return code;
+}
+
+static void cuda_release(struct gpu *gpu, char *address)
+{
+    if (!use(gpu))
+        cu.ipc_close((uintptr_t)address);
+}
+
+static const char *const libraries[] = {"libcuda.so.1", NULL};
+
+static const struct gpu_ops cuda = {.libraries = libraries,
+                                    .symbols = symbols,
+                                    .symbol_count = LENGTH(symbols),
+                                    .no_memory = OUT_OF_MEMORY,
+                                    .start = cuda_start,
+                                    .open = cuda_open,
+                                    .close = cuda_close,
+                                    .identify = cuda_identify,
+                                    .room = cuda_room,
+                                    .alloc = cuda_alloc,
+                                    .free = cuda_free,
+                                    .copy = cuda_copy,
+                                    .copy_locked = cuda_copy_locked,
+                                    .pin = cuda_pin,
+                                    .unpin = cuda_unpin,
+                                    .export_memory = cuda_export,
+                                    .import_memory = cuda_import,
+                                    .release = cuda_release,
+                                    .words = cuda_words};
+
+const struct memory_ops memory_cuda = {
+    .name = "cuda", .maker = MEMORY_NVIDIA, .gpu = &cuda, GPU_KIND};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel of cuda.c: copies words where both sides are aligned, else bytes, and in the end
+ * writes a number, behind a fence for the whole system: whoever sees the number sees the bytes. The
+ * driver translates it for the GPU it finds. */
+#ifndef WEFT_MEMORY_CUDA_KERNEL_H
+#define WEFT_MEMORY_CUDA_KERNEL_H
+
+/* clang-format off */
+static const char cuda_kernel_text[] =
+    ".version 6.0\n"
+    ".target sm_60\n"
+    ".address_size 64\n"
+    ".visible .entry copy(.param .u64 to, .param .u64 from,\n"
+    "                     .param .u64 length, .param .u64 flag,\n"
+    "                     .param .u32 number)\n"
+    "{\n"
+    "  .reg .pred %p<4>;\n"
+    "  .reg .b16 %h<2>;\n"
+    "  .reg .b32 %r<4>;\n"
+    "  .reg .b64 %d<14>;\n"
+    "  ld.param.u64 %d1, [to];\n"
+    "  ld.param.u64 %d2, [from];\n"
+    "  ld.param.u64 %d3, [length];\n"
+    "  ld.param.u64 %d4, [flag];\n"
+    "  ld.param.u32 %r3, [number];\n"
+    "  mov.u32 %r1, %tid.x;\n"
+    "  cvt.u64.u32 %d5, %r1;\n"
+    "  mov.u32 %r2, %ntid.x;\n"
+    "  cvt.u64.u32 %d6, %r2;\n"
+    "  or.b64 %d7, %d1, %d2;\n"
+    "  and.b64 %d7, %d7, 7;\n"
+    "  setp.ne.u64 %p1, %d7, 0;\n"
+    "  mov.u64 %d8, 0;\n"
+    "  @%p1 bra bytes;\n"
+    "  shr.u64 %d8, %d3, 3;\n"
+    "  mov.u64 %d9, %d5;\n"
+    "words:\n"
+    "  setp.ge.u64 %p2, %d9, %d8;\n"
+    "  @%p2 bra rest;\n"
+    "  shl.b64 %d10, %d9, 3;\n"
+    "  add.u64 %d11, %d2, %d10;\n"
+    "  add.u64 %d12, %d1, %d10;\n"
+    "  ld.volatile.u64 %d13, [%d11];\n"
+    "  st.u64 [%d12], %d13;\n"
+    "  add.u64 %d9, %d9, %d6;\n"
+    "  bra words;\n"
+    "rest:\n"
+    "  shl.b64 %d8, %d8, 3;\n"
+    "bytes:\n"
+    "  add.u64 %d9, %d8, %d5;\n"
+    "byte:\n"
+    "  setp.ge.u64 %p2, %d9, %d3;\n"
+    "  @%p2 bra moved;\n"
+    "  add.u64 %d11, %d2, %d9;\n"
+    "  add.u64 %d12, %d1, %d9;\n"
+    "  ld.volatile.u8 %h1, [%d11];\n"
+    "  st.u8 [%d12], %h1;\n"
+    "  add.u64 %d9, %d9, %d6;\n"
+    "  bra byte;\n"
+    "moved:\n"
+    "  membar.sys;\n"
+    "  bar.sync 0;\n"
+    "  setp.ne.u32 %p3, %r1, 0;\n"
+    "  @%p3 bra done;\n"
+    "  membar.sys;\n"
+    "  st.volatile.u32 [%d4], %r3;\n"
+    "done:\n"
+    "  ret;\n"
+    "}\n";
+/* clang-format on */
+
+#endif

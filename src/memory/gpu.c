@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the makers of GPUs have in common: finding them, buffers, and every sentence. A maker's
+ * library is loaded when somebody asks for one of his GPUs, and stays for good. */
+#include "memory/gpu.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const memory_makers[] = {"AMD", "NVIDIA", "INTEL", NULL};
+
+/* In the order of trying. */
+static const struct memory_ops *const kinds[] = {&memory_cuda, &memory_rocm, &memory_ze};
+
+/* What became of a maker's library. */
+static struct state {
+    bool tried;
+    unsigned count;
+    char why[160]; /* there are none */
+} states[MEMORY_MAKERS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *maker_of(const struct memory_ops *kind)
+{
+    return memory_makers[kind->maker - 1];
+}
+
+static int gpu_fail(const struct memory_ops *kind, unsigned device, int code, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+/* "GPU 0 (NVIDIA): copying 8 bytes: CUDA_ERROR_..." */
+static int gpu_fail(const struct memory_ops *kind, unsigned device, int code, const char *format,
+                    ...)
+{
+    char what[160], words[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    kind->gpu->words(code, words, sizeof words);
+    return fail(code == kind->gpu->no_memory ? -ENOMEM : -EIO, "GPU %u (%s): %s: %s", device,
+                maker_of(kind), what, words);
+}
+
+/* ---- finding ---- */
+
+static bool resolve(const struct gpu_ops *ops, void *library, const char *name, struct state *state)
+{
+    for (size_t i = 0; i < ops->symbol_count; i++) {
+        void *found = dlsym(library, ops->symbols[i].name);
+        if (!found && !ops->symbols[i].optional) {
+            snprintf(state->why, sizeof state->why, "%s has no %s", name, ops->symbols[i].name);
+            return false;
+        }
+        memcpy(ops->symbols[i].where, &found, sizeof found);
+    }
+    return true;
+}
+
+static void *open_library(const struct gpu_ops *ops, const char **name)
+{
+    void *library = NULL;
+    for (size_t i = 0; ops->libraries[i] && !library; i++) {
+        *name = ops->libraries[i];
+        library = gpu_library(*name);
+    }
+    return library;
+}
+
+static void look(const struct memory_ops *kind, struct state *state)
+{
+    const struct gpu_ops *ops = kind->gpu;
+    const char *name = "";
+    char words[120];
+    void *library = open_library(ops, &name);
+    if (!library) {
+        snprintf(state->why, sizeof state->why, "no driver: %s is not found", ops->libraries[0]);
+        return;
+    }
+    if (!resolve(ops, library, name, state))
+        return;
+    int code = ops->start(&state->count);
+    if (code) {
+        state->count = 0;
+        ops->words(code, words, sizeof words);
+        snprintf(state->why, sizeof state->why, "%s: %s", name, words);
+    } else if (!state->count) {
+        snprintf(state->why, sizeof state->why, "%s knows none", name);
+    }
+}
+
+/* Makers' libraries take signals over, and start threads: every handler is put back, and no signal
+ * goes to a thread of theirs. */
+struct guard {
+    struct signals kept;
+    sigset_t mask;
+};
+
+static void guard_begin(struct guard *guard)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &guard->mask);
+    signals_keep(&guard->kept);
+}
+
+static void guard_end(const struct guard *guard)
+{
+    signals_restore(&guard->kept);
+    pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
+}
+
+static const struct state *state_of(const struct memory_ops *kind)
+{
+    struct state *state = &states[kind->maker];
+    pthread_mutex_lock(&lock);
+    if (!state->tried) {
+        struct guard guard;
+        guard_begin(&guard);
+        look(kind, state);
+        guard_end(&guard);
+        state->tried = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return state;
+}
+
+/* Of whichever makers there are, for a sentence. */
+static void list_others(char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        unsigned count = state_of(kinds[i])->count;
+        if (count && used < room)
+            used += (size_t)snprintf(text + used, room - used, "%s%u of %s", used ? ", " : "",
+                                     count, maker_of(kinds[i]));
+    }
+}
+
+static int none_at_all(void)
+{
+    char why[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < LENGTH(kinds) && used < sizeof why; i++)
+        used += (size_t)snprintf(why + used, sizeof why - used, "%s%s (%s)", i ? ", " : "",
+                                 state_of(kinds[i])->why, maker_of(kinds[i]));
+    return fail(-ENODEV, "no GPU here: %s", why);
+}
+
+static int none_of(const struct memory_ops *kind)
+{
+    char others[96];
+    list_others(others, sizeof others);
+    return fail(-ENODEV, "no GPU of %s here (%s)%s%s", maker_of(kind), state_of(kind)->why,
+                *others ? "; there are: " : "", others);
+}
+
+static int check(const struct memory_ops *kind, unsigned device)
+{
+    unsigned count = state_of(kind)->count;
+    if (!count)
+        return none_of(kind);
+    if (device < count)
+        return 0;
+    if (count == 1)
+        return fail(-ENODEV, "no GPU %u: there is 1 GPU of %s here, GPU 0", device, maker_of(kind));
+    return fail(-ENODEV, "no GPU %u: there are %u GPUs of %s here, 0 to %u", device, count,
+                maker_of(kind), count - 1);
+}
+
+int gpu_find(enum memory_maker maker, unsigned device, const struct memory_ops **kind,
+             unsigned *count)
+{
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        if (maker == MEMORY_CPU ? !state_of(kinds[i])->count : maker != kinds[i]->maker)
+            continue;
+        *kind = kinds[i];
+        *count = state_of(kinds[i])->count;
+        return check(kinds[i], device);
+    }
+    return none_at_all();
+}
+
+/* ---- an open GPU ---- */
+
+static atomic_uint_fast64_t serials;
+static _Thread_local uint64_t current;
+
+bool gpu_is_new(const struct gpu *gpu)
+{
+    if (current == gpu->serial)
+        return false;
+    current = gpu->serial;
+    return true;
+}
+
+/* Which one has it; the number as given if none has. */
+static unsigned by_identity(const struct memory_ops *kind, unsigned device, const char *identity)
+{
+    char text[GPU_IDENTITY_ROOM];
+    for (unsigned i = 0; i < state_of(kind)->count; i++)
+        if (!kind->gpu->identify(i, text, sizeof text) && strcmp(text, identity) == 0)
+            return i;
+    return device;
+}
+
+int gpu_open(const struct memory_ops *kind, unsigned device, const char *identity, struct gpu **gpu)
+{
+    struct guard guard;
+    if (state_of(kind)->count && identity)
+        device = by_identity(kind, device, identity);
+    int status = check(kind, device);
+    if (status)
+        return status;
+    *gpu = calloc(1, sizeof **gpu);
+    if (!*gpu)
+        return fail(-ENOMEM, "no memory for GPU %u", device);
+    **gpu = (struct gpu){.kind = kind,
+                         .device = device,
+                         .serial = ++serials,
+                         .copy = kind->gpu->copy,
+                         .copy_locked =
+                             kind->gpu->copy_locked ? kind->gpu->copy_locked : kind->gpu->copy};
+    guard_begin(&guard);
+    int code = kind->gpu->open(*gpu);
+    guard_end(&guard);
+    if (!code)
+        return 0;
+    free(*gpu);
+    *gpu = NULL;
+    return gpu_fail(kind, device, code, "cannot be used");
+}
+
+void gpu_close(struct gpu *gpu)
+{
+    if (!gpu)
+        return;
+    gpu->kind->gpu->close(gpu);
+    free(gpu);
+}
+
+int gpu_pin(struct gpu *gpu, void *address, size_t length)
+{
+    int code = gpu->kind->gpu->pin(gpu, address, length);
+    return code ? gpu_fail(gpu->kind, gpu->device, code, "page-locking %zu bytes", length) : 0;
+}
+
+void gpu_unpin(struct gpu *gpu, void *address)
+{
+    gpu->kind->gpu->unpin(gpu, address);
+}
+
+int gpu_export(const struct region *region, struct gpu_handle *handle)
+{
+    struct gpu *gpu = region->gpu;
+    const struct gpu_ops *ops = region->kind->gpu;
+    *handle = (struct gpu_handle){.fd = -1};
+    int code = ops->identify(gpu->device, handle->identity, sizeof handle->identity);
+    if (!code)
+        code = ops->export_memory(gpu, region->address, handle);
+    return code ? gpu_fail(region->kind, gpu->device, code,
+                           "its driver gives no handle for another process (a container, or a "
+                           "part of a GPU?)")
+                : 0;
+}
+
+int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, char **address)
+{
+    int code = gpu->kind->gpu->import_memory(gpu, handle, address);
+    return code ? gpu_fail(gpu->kind, gpu->device, code,
+                           "its driver does not open the other end's memory (another user, another "
+                           "container, or GPUs that cannot reach each other?)")
+                : 0;
+}
+
+void gpu_release(struct gpu *gpu, char *address)
+{
+    gpu->kind->gpu->release(gpu, address);
+}
+
+int gpu_copy_failed(const struct gpu *gpu, int code, size_t length, enum gpu_way way)
+{
+    static const char *const ways[] = {"from the host", "to the host", "from GPU to GPU"};
+    return gpu_fail(gpu->kind, gpu->device, code, "copying %zu bytes %s", length, ways[way]);
+}
+
+/* ---- buffers ---- */
+
+static int no_room(struct gpu *gpu, size_t length)
+{
+    char need[32], have[32];
+    uint64_t available;
+    const struct gpu_ops *ops = gpu->kind->gpu;
+    unit_bytes_text(length, need, sizeof need);
+    if (!ops->room || ops->room(gpu, &available))
+        return fail(-ENOMEM, "not enough memory on GPU %u (%s): %s needed", gpu->device,
+                    maker_of(gpu->kind), need);
+    unit_bytes_text(available, have, sizeof have);
+    return fail(-ENOMEM, "not enough memory on GPU %u (%s): %s needed, %s free", gpu->device,
+                maker_of(gpu->kind), need, have);
+}
+
+int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kind)
+{
+    unsigned device = region->device;
+    size_t mapped = (length + kind->page - 1) / kind->page * kind->page;
+    struct gpu *gpu = NULL;
+    char *address = NULL;
+    if (mapped < length)
+        return fail(-ENOMEM, "a buffer of %zu bytes cannot be had from a GPU", length);
+    int status = gpu_open(kind, device, NULL, &gpu);
+    if (status || !gpu)
+        return status;
+    int code = kind->gpu->alloc(gpu, mapped, &address);
+    if (code) {
+        status = code == kind->gpu->no_memory
+                     ? no_room(gpu, mapped)
+                     : gpu_fail(kind, device, code, "a buffer of %zu bytes", mapped);
+        gpu_close(gpu);
+        return status;
+    }
+    *region = (struct region){.kind = kind,
+                              .address = address,
+                              .length = length,
+                              .mapped = mapped,
+                              .page = kind->page,
+                              .fd = -1,
+                              .device = device,
+                              .gpu = gpu};
+    return 0;
+}
+
+void gpu_free(struct region *region)
+{
+    if (region->address)
+        region->kind->gpu->free(region->gpu, region->address);
+    gpu_close(region->gpu);
+    region->address = NULL;
+    region->gpu = NULL;
+}
+
+/* Present it is; but as zeroes, like host memory, only after this. */
+int gpu_populate(struct region *region, size_t at, size_t length)
+{
+    enum { PIECE = 4 << 20 };
+    int status = 0;
+    char *zeroes = calloc(1, PIECE);
+    if (!zeroes)
+        return fail(-ENOMEM, "no memory to clear a GPU's buffer from");
+    for (size_t done = 0; done < length && !status; done += PIECE) {
+        size_t piece = length - done < PIECE ? length - done : PIECE;
+        status = gpu_copy(region->gpu, region->address + at + done, zeroes, piece, GPU_IN);
+    }
+    free(zeroes);
+    return status;
+}
+
+int gpu_fill(struct region *region, size_t at, const void *bytes, size_t length)
+{
+    return length ? gpu_copy(region->gpu, region->address + at, bytes, length, GPU_IN) : 0;
+}
+
+int gpu_peek(const struct region *region, size_t at, void *bytes, size_t length)
+{
+    return length ? gpu_copy(region->gpu, bytes, region->address + at, length, GPU_OUT) : 0;
+}
