@@ -3,8 +3,11 @@
 #include "fabric/fabric.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { MODULES_MOST = 16 };
 
 static const struct fabric_ops *const built_in[] = {&fabric_soft, &fabric_null};
 
@@ -35,6 +38,27 @@ bool fabric_built_in(const char *name)
     return false;
 }
 
+/* A module is entered once, whoever asks for it again, and in whatever thread. */
+static const struct fabric_ops *enter(fabric_entry *entry)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct {
+        fabric_entry *entry;
+        const struct fabric_ops *ops;
+    } entered[MODULES_MOST];
+    size_t i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < MODULES_MOST - 1 && entered[i].entry && entered[i].entry != entry)
+        i++;
+    if (entered[i].entry != entry) {
+        entered[i].ops = entry(&host);
+        entered[i].entry = entry;
+    }
+    const struct fabric_ops *ops = entered[i].ops;
+    pthread_mutex_unlock(&lock);
+    return ops;
+}
+
 static const struct fabric_ops *load(const char *name)
 {
     /* A function's address from dlsym, as POSIX means it. */
@@ -47,7 +71,7 @@ static const struct fabric_ops *load(const char *name)
         fail(-ENODEV, "no fabric \"%s\": neither built in nor found as weft-%s.so", name, name);
         return NULL;
     }
-    const struct fabric_ops *ops = status ? NULL : entry.function(&host);
+    const struct fabric_ops *ops = status ? NULL : enter(entry.function);
     if (!status && (!ops || ops->abi != FABRIC_ABI))
         status = fail(-ENODEV, "weft-%s.so is not a module of this version", name);
     if (status)
