@@ -154,6 +154,7 @@ def document(*, tool="cxi_write_lat", sizes=(8,), seed=1, options=None, state="c
         "options": [{"name": k, "value": v, "origin": "user"} for k, v in said.items()],
         "ends": {"client": {**MACHINE, **(client or {})},
                  "server": None if server is False else {**MACHINE, **(server or {})}},
+        "said": [],
         "verdicts": list(verdicts),
         "results": [result(rng, size, median_us=us, **figures)
                     for size, us in zip(sizes, medians)]}

@@ -152,6 +152,7 @@ static struct outcome made(struct stats **stats, uint64_t n)
                             .size = 4096,
                             .stats = *stats,
                             .us_per_unit = 1e-6,
+                            .mean_us = NAN,
                             .elapsed_s = 2,
                             .bytes_per_s = 10.0 * 1048576,
                             .messages_per_s = 2560,

@@ -74,7 +74,8 @@ def check_sense(found, *words):
             check(low < high <= max(low * (1 + 1 / 512) * 1.00001, low + 1e-3), low, high, *words)
         check(all(a[1] <= b[0] + 1e-6 for a, b in zip(histogram, histogram[1:])), *words)
         mean = sum((low + high) / 2 * count for low, high, count in histogram) / result["count"]
-        near(mean, result["mean_us"], 0.0011, "mean", *words)
+        if result["elapsed_s"] is None:
+            near(mean, result["mean_us"], 0.0011, "mean", *words)
         known = [one for one in result["percentiles"] if one["us"] is not None]
         for one in known:
             check(one["low_us"] <= one["us"] <= one["high_us"], one, *words)
@@ -116,6 +117,8 @@ def perf_document(name):
     equal(result["method"]["clock_subtracted"], False)
     near(result["messages_per_s"], 2000 / result["elapsed_s"], 0.001)
     near(result["bytes_per_s"], 8 * result["messages_per_s"], 0.001)
+    legs = 2 if name.endswith("_lat") else 1
+    near(result["mean_us"], result["elapsed_s"] * 1e6 / 2000 / legs, 0.001)
     check_sense(found)
 
 
@@ -330,7 +333,8 @@ def a_condition_that_does_not_hold_changes_nothing():
 @test
 def a_condition_that_cannot_be_judged_exits_with_5():
     process = ended(Process([CXI["write"], *QUICK, "--fail-if", "p99.9 > 1s"]), 5)
-    check("cannot tell whether p99.9 > 1s" in one_sentence(process, "cxi_write_lat"), process)
+    equal(one_sentence(process, "cxi_write_lat"), "cxi_write_lat: cannot tell whether p99.9 > 1s: "
+          "size 8 has 300 samples, 10000 are needed", process)
     found = document(CXI["write"], *QUICK, "--fail-if", "p99.9 > 1s", code=5)
     equal([(one["value"], one["verdict"]) for one in found["verdicts"]], [(None, "unknown")])
     # What is known to have failed counts for more.
@@ -338,9 +342,17 @@ def a_condition_that_cannot_be_judged_exits_with_5():
 
 
 @test
+def a_condition_about_a_size_that_was_not_measured_exits_with_5():
+    for tool, args in ((CXI["write"], QUICK), (PERF, (*PERF_QUICK, "-t", "put_lat"))):
+        process = ended(Process([tool, *args, "--fail-if", "max@9 > 1s", "--fail-if", "max@8 > 9s"]),
+                        5)
+        check("cannot tell whether max@9 > 1s: there is no such result" in process.err, process)
+
+
+@test
 def wishes_that_make_no_sense_are_refused_before_anything_runs():
     cases = ((CXI["write"], ("--percentiles", "50,x"), '"x" is not a percentile'),
-             (CXI["write"], ("--fail-if", "p99 > 5"), "a time with its unit"),
+             (CXI["write"], ("--fail-if", "p99 > 5"), "the bound is to be a time"),
              (CXI["write"], ("--fail-if", "bandwidth < 5MB/s"), "measures latency alone"),
              (PERF, ("-t", "put_lat", "--fail-if", "speed > 5"), "what is to be compared?"),
              (CXI["write"], ("--json", "-", "--csv", "-"), "both write to -"))
@@ -394,6 +406,29 @@ def a_file_that_turns_out_to_be_full_leaves_the_table_and_exits_with_1():
 
 
 @test
+def a_descriptor_that_is_named_is_added_to():
+    for name, stream in (("/dev/stdout", "stdout"), ("/dev/stderr", "stderr"), ("/dev/fd/1", "stdout")):
+        path = os.path.join(tap.folder(), "log")
+        with open(path, "w", encoding="utf-8") as log:
+            log.write("kept\n")
+        with open(path, "a", encoding="utf-8") as log:
+            ended(Process([CXI["write"], *QUICK, "--csv", name], **{stream: log}), 0)
+        with open(path, encoding="utf-8") as log:
+            text = log.read()
+        check(text.startswith("kept\n") and "\nbegun,tool," in text, text)
+        check(stream == "stderr" or "RDMA Size[B]" in text, text)
+
+
+@test
+def a_file_keeps_its_mode():
+    path = os.path.join(tap.folder(), "a.json")
+    with open(path, "w", encoding="utf-8"):
+        os.chmod(path, 0o600)
+    ended(Process([CXI["write"], *QUICK, "--json", path]), 0)
+    equal(os.stat(path).st_mode & 0o777, 0o600)
+
+
+@test
 def a_full_standard_output_is_an_error():
     with open("/dev/full", "w", encoding="utf-8") as full:
         process = Process([CXI["write"], *QUICK, "--json", "-"], stdout=full)
@@ -418,6 +453,58 @@ def an_interrupted_run_leaves_its_document():
         equal([one["complete"] for one in found["results"]], [False])
         check(found["results"][0]["count"] > 100, found["results"][0]["count"])
         check_sense(found)
+
+
+@alone
+def a_hangup_and_a_closed_pipe_leave_their_documents():
+    path = os.path.join(tap.folder(), "a.json")
+    process = Process([CXI["write"], "--local", "--latency-gap", "100", "-D", "20", "--json", path])
+    time.sleep(2)
+    process.kill(signal.SIGHUP)
+    ended(process, 129, 10)
+    found = read_file(path, process)
+    equal((found["status"]["state"], found["status"]["exit"]), ("interrupted", 129))
+    os.unlink(path)
+    ends = os.pipe()
+    with os.fdopen(ends[1], "w") as pipe:
+        process = Process([CXI["write"], "--local", "-D", "1", "-s", "8:16", "--json", path],
+                          stdout=pipe)
+    time.sleep(1)
+    os.close(ends[0])
+    ended(process, 1, 15)
+    found = read_file(path, process)
+    equal(found["status"]["state"], "failed")
+    check("Broken pipe" in found["status"]["reason"], found["status"])
+
+
+@alone
+def a_test_whose_peer_is_lost_leaves_what_was_known():
+    path = os.path.join(tap.folder(), "a.json")
+    server = Server(PERF)
+    client = Client(PERF, server, "-x", "soft", "-t", "am_bw", "--duration", "20", "--json", path)
+    time.sleep(3.5)
+    server.kill()
+    ended(client, 4, 15)
+    result, = read_file(path, client)["results"]
+    equal(result["complete"], False)
+    check(result["count"] > 1000 and result["series"], result["count"])
+
+
+@test
+def what_was_said_is_in_it():
+    found = document(PERF, "--local", "-t", "put_lat", "-n", "2000")
+    check(any("carried by soft" in one for one in found["said"]), found["said"])
+
+
+@test
+def each_end_says_its_cpus():
+    if len(os.sched_getaffinity(0)) < 2:
+        skip("one CPU")
+    for tool, args in ((CXI["write"], QUICK), (PERF, (*PERF_QUICK, "-t", "put_lat"))):
+        ends = document(tool, *args)["ends"]
+        allowed = [ends[end]["allowed"] for end in ("client", "server")]
+        check(allowed[0] != allowed[1] and all(one.isdigit() for one in allowed), tool, allowed)
+        equal(ends["client"]["buffer"], "host")
 
 
 @alone

@@ -72,6 +72,8 @@ int document_open(struct document *d, const char *tool, int argc, char **argv,
     if (!status)
         status = paper_open(&d->verdict_text);
     if (!status)
+        status = paper_open(&d->said_text);
+    if (!status)
         status = paper_open(&d->rows);
     if (!status)
         status = machine_describe(&d->client);
@@ -79,6 +81,7 @@ int document_open(struct document *d, const char *tool, int argc, char **argv,
         status = blob_add(&d->client, "weft=%s\n", weft_version());
     d->json = (struct json){.out = d->result_text.out, .depth = 2, .lines = 3};
     d->verdicts = (struct json){.out = d->verdict_text.out, .depth = 2, .lines = 2};
+    d->said = (struct json){.out = d->said_text.out, .depth = 2, .lines = 2};
     if (status)
         document_close(d);
     return status;
@@ -88,6 +91,7 @@ void document_close(struct document *d)
 {
     paper_close(&d->result_text);
     paper_close(&d->verdict_text);
+    paper_close(&d->said_text);
     paper_close(&d->rows);
 }
 
@@ -141,7 +145,7 @@ static void add_moments(struct json *j, const struct document *d, const struct o
     json_count(j, "count", s->count);
     json_number(j, "min_us", s->count ? (double)s->min_ps * o->us_per_unit : 0);
     json_number(j, "max_us", (double)s->max_ps * o->us_per_unit);
-    json_number(j, "mean_us", s->mean_ps * o->us_per_unit);
+    json_number(j, "mean_us", isnan(o->mean_us) ? s->mean_ps * o->us_per_unit : o->mean_us);
     json_number(j, "deviation_us", stats_deviation_ps(s) * o->us_per_unit);
     json_number(j, "median_us", stats_median_ps(s) * o->us_per_unit);
     json_open(j, "percentiles", '[');
@@ -255,6 +259,11 @@ void document_judge(struct document *d, const struct condition *c, double value,
     json_close(j, '}');
 }
 
+void document_hear(struct document *d, const char *sentence)
+{
+    json_text(&d->said, NULL, sentence);
+}
+
 /* ---- the document ---- */
 
 /* Only facts that the schema has: the other end may say anything. */
@@ -316,7 +325,9 @@ static int write_document(struct document *d, const struct ending *ending, FILE 
     add_end(j, "client", &d->client);
     add_end(j, "server", &d->server);
     json_close(j, '}');
-    int status = add_collected(j, "verdicts", &d->verdict_text);
+    int status = add_collected(j, "said", &d->said_text);
+    if (!status)
+        status = add_collected(j, "verdicts", &d->verdict_text);
     if (!status)
         status = add_collected(j, "results", &d->result_text);
     json_close(j, '}');

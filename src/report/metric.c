@@ -76,7 +76,7 @@ static double get_max(const struct outcome *o)
 
 static double get_mean(const struct outcome *o)
 {
-    return o->stats->mean_ps * o->us_per_unit;
+    return isnan(o->mean_us) ? o->stats->mean_ps * o->us_per_unit : o->mean_us;
 }
 
 static double get_deviation(const struct outcome *o)
@@ -135,6 +135,7 @@ static const struct metric {
     {"mean", UNIT_TIME, get_mean, false},
     {"median", UNIT_TIME, get_median, false},
     {"deviation", UNIT_TIME, get_deviation, false},
+    {"stddev", UNIT_TIME, get_deviation, false}, /* as the table heads it */
     {"bandwidth", UNIT_BYTES, get_bandwidth, true},
     {"rate", UNIT_PLAIN, get_rate, true},
     {"count", UNIT_PLAIN, get_count, false},
@@ -231,10 +232,12 @@ int condition_parse(const char *text, bool rates, struct condition *c)
         return bad(text, "<, >, <= or >= is missing");
     enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
     if (parse_bound(skip(at + strlen(relations[c->relation])), unit, &c->bound))
-        return bad(text, unit == UNIT_TIME    ? "a time with its unit is missing, such as 5us"
-                         : unit == UNIT_BYTES ? "a bandwidth with its unit is missing, such as "
-                                                "900MB/s"
-                                              : "a number is missing");
+        return bad(text,
+                   unit == UNIT_TIME    ? "the bound is to be a time such as 5us, in ps, ns, us, "
+                                          "ms or s"
+                   : unit == UNIT_BYTES ? "the bound is to be a bandwidth such as 900MB/s, in "
+                                          "B/s, KB/s, MB/s or GB/s"
+                                        : "the bound is to be a plain number");
     return 0;
 }
 
@@ -255,6 +258,11 @@ enum verdict condition_judge(const struct condition *c, const struct outcome *o,
                : c->relation == ABOVE   ? *value > c->bound
                                         : *value < c->bound;
     return met ? VERDICT_FAILED : VERDICT_PASSED;
+}
+
+double condition_needs(const struct condition *c)
+{
+    return c->metric ? 1 : ceil(10 / (1 - c->percent / 100) - 1e-6);
 }
 
 void condition_value(const struct condition *c, double value, char *text, size_t room)

@@ -23,6 +23,7 @@ struct outcome {
     double clock_cost_ns;
     const struct stats *stats; /* in units of */
     double us_per_unit;
+    double mean_us; /* not a number: of the samples */
     double elapsed_s, bytes_per_s, messages_per_s;
     struct interference interference;
     const struct series *series;
@@ -55,6 +56,9 @@ int condition_parse(const char *text, bool rates, struct condition *condition);
 /* Failed: the condition holds. None: it is about another size; unknown: too few samples. */
 enum verdict condition_judge(const struct condition *condition, const struct outcome *outcome,
                              double *value);
+
+/* How many samples it takes to be judged. */
+double condition_needs(const struct condition *condition);
 
 /* The value with its unit. */
 void condition_value(const struct condition *condition, double value, char *text, size_t room);
@@ -93,8 +97,8 @@ struct document {
     char begun[32];
     struct blob client, server; /* as machine_describe does; server may be empty */
     unsigned results;
-    struct json json, verdicts;
-    struct paper result_text, verdict_text, rows;
+    struct json json, verdicts, said;
+    struct paper result_text, verdict_text, said_text, rows;
 };
 
 /* How a run ended. */
@@ -108,6 +112,8 @@ int document_open(struct document *document, const char *tool, int argc, char **
                   const struct opt_set *set, const double *percentiles);
 void document_close(struct document *document);
 void document_add(struct document *document, const struct outcome *outcome);
+/* What standard error was told. */
+void document_hear(struct document *document, const char *sentence);
 void document_judge(struct document *document, const struct condition *condition, double value,
                     enum verdict verdict);
 

@@ -21,6 +21,24 @@ static int cannot(const char *path)
                 strerror(-status));
 }
 
+/* A path that stands for one of our own descriptors: what it leads to, a log perhaps, goes on. */
+static int descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    uint64_t number;
+    if (strcmp(path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (size_t i = 0; i < LENGTH(folders); i++) {
+        size_t length = strlen(folders[i]);
+        if (strncmp(path, folders[i], length) == 0 && !unit_number(path + length, &number) &&
+            number < INT_MAX)
+            return (int)number;
+    }
+    return -1;
+}
+
 /* Is there something that must not be replaced by a file? */
 static bool special(const char *path, struct stat *file)
 {
@@ -49,6 +67,8 @@ int save_check(const char *path)
         return 0;
     if (!*path)
         return fail(-EINVAL, "an output file without a name");
+    if (descriptor(path) >= 0)
+        return fcntl(descriptor(path), F_GETFL) < 0 ? cannot(path) : 0;
     if (special(path, &file)) {
         if (S_ISDIR(file.st_mode))
             errno = EISDIR;
@@ -83,8 +103,11 @@ static int put_all(FILE *out, const char *path, const char *bytes, size_t length
 static int save_beside(const char *path, const char *bytes, size_t length)
 {
     char real[PATH_MAX], name[PATH_MAX];
-    mode_t mask = umask(0);
+    struct stat before;
+    mode_t mask = umask(0), mode = 0666 & ~mask;
     umask(mask);
+    if (!stat(path, &before))
+        mode = before.st_mode & 0777;
     int fd = open_beside(path, real, name);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
@@ -93,7 +116,7 @@ static int save_beside(const char *path, const char *bytes, size_t length)
             close(fd);
         return status;
     }
-    if (fchmod(fd, 0666 & ~mask))
+    if (fchmod(fd, mode))
         errno = 0; /* a file system without permissions */
     int status = put_all(out, path, bytes, length);
     if (!status && rename(name, real))
@@ -103,13 +126,23 @@ static int save_beside(const char *path, const char *bytes, size_t length)
     return status;
 }
 
+static int save_as_it_is(int fd, const char *path, const char *bytes, size_t length)
+{
+    FILE *out = fd < 0 ? fopen(path, "we") : NULL;
+    int own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    fflush(stdout);
+    if (own >= 0 && !(out = fdopen(own, "w")))
+        close(own);
+    return out ? put_all(out, path, bytes, length) : cannot(path);
+}
+
 int save_write(const char *path, const char *bytes, size_t length)
 {
     struct stat file;
+    int fd = descriptor(path);
     if (strcmp(path, "-") == 0)
         return put(stdout, "standard output", bytes, length);
-    if (!special(path, &file))
-        return save_beside(path, bytes, length);
-    FILE *out = fopen(path, "we");
-    return out ? put_all(out, path, bytes, length) : cannot(path);
+    if (fd >= 0 || special(path, &file))
+        return save_as_it_is(fd, path, bytes, length);
+    return save_beside(path, bytes, length);
 }

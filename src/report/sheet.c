@@ -51,7 +51,7 @@ void sheet_add(struct document *d, const struct outcome *o)
     count(out, s->count);
     number(out, s->count ? (double)s->min_ps * o->us_per_unit : 0);
     number(out, (double)s->max_ps * o->us_per_unit);
-    number(out, s->mean_ps * o->us_per_unit);
+    number(out, isnan(o->mean_us) ? s->mean_ps * o->us_per_unit : o->mean_us);
     number(out, stats_deviation_ps(s) * o->us_per_unit);
     number(out, stats_median_ps(s) * o->us_per_unit);
     for (const double *percent = d->percentiles; *percent; percent++) {

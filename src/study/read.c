@@ -511,6 +511,18 @@ static char *add_word(char *to, const char *word)
     return to;
 }
 
+/* What standard error was told is for people; only its form is looked at. */
+static int check_said(struct reader *r, const json_t *root)
+{
+    const json_t *list = json_object_get(root, "said");
+    if (!json_is_array(list))
+        return wrong(r, "", "said", list ? "is not a list" : "is missing");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_string(json_array_get(list, i)))
+            return wrong(r, "", "said", "has an entry that is not a text");
+    return 0;
+}
+
 static int take_command(struct reader *r, const json_t *tool, struct study_run *run)
 {
     const json_t *list = json_object_get(tool, "command");
@@ -551,6 +563,8 @@ static int take_run(struct reader *r, const json_t *root, struct study_run *run)
         status = take_ends(r, root, run);
     if (!status)
         status = take_results(r, root, run);
+    if (!status)
+        status = check_said(r, root);
     return status ? status : take_verdicts(r, root, run);
 }
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ static int on_row(struct report *report, const struct result *result)
                               .complete = result->complete,
                               .stats = result->stats,
                               .us_per_unit = 1e-6,
+                              .mean_us = NAN,
                               .elapsed_s = NAN,
                               .bytes_per_s = NAN,
                               .messages_per_s = NAN,
@@ -117,6 +119,12 @@ static int check_files(const struct plan_output *w)
     return status || !*w->csv ? status : save_check(w->csv);
 }
 
+static void hear(void *arg, const char *sentence)
+{
+    struct output *o = arg;
+    document_hear(&o->document, sentence);
+}
+
 int output_open(struct output *o, const struct plan_output *wish,
                 const struct output_author *author)
 {
@@ -134,19 +142,26 @@ int output_open(struct output *o, const struct plan_output *wish,
     if (!status)
         o->findings.out = open_memstream(&o->findings.bytes, &o->findings.length);
     o->open = !status;
+    /* Whoever closes the pipe to the table still gets his document. */
+    if (o->open && (*wish->json || *wish->csv))
+        signal(SIGPIPE, SIG_IGN);
+    if (o->open)
+        shell_listen(hear, o);
     report_table_open(&o->table, stdout, o->percentiles);
     return status;
 }
 
 /* ---- results ---- */
 
-static void find(struct output *o, const struct condition *c, const struct outcome *outcome)
+static void find(struct output *o, int i, const struct outcome *outcome)
 {
+    const struct condition *c = &o->conditions[i];
     char text[64], label[160] = "";
     double value;
     enum verdict verdict = condition_judge(c, outcome, &value);
     if (verdict == VERDICT_NONE)
         return;
+    o->judged[i]++;
     document_judge(&o->document, c, value, verdict);
     if (verdict == VERDICT_PASSED || !o->findings.out)
         return;
@@ -154,9 +169,10 @@ static void find(struct output *o, const struct condition *c, const struct outco
         snprintf(label, sizeof label, "%.150s, ", outcome->label);
     if (verdict == VERDICT_UNKNOWN) {
         o->unsure++;
-        fprintf(o->findings.out, "cannot tell whether %s: %ssize %llu has too few samples (%llu)\n",
-                c->text, label, (unsigned long long)outcome->size,
-                (unsigned long long)outcome->stats->count);
+        fprintf(o->findings.out,
+                "cannot tell whether %s: %ssize %llu has %llu samples, %.0f are needed\n", c->text,
+                label, (unsigned long long)outcome->size, (unsigned long long)outcome->stats->count,
+                condition_needs(c));
         return;
     }
     o->failed++;
@@ -171,10 +187,22 @@ void output_add(struct output *o, const struct outcome *outcome)
         return;
     document_add(&o->document, outcome);
     for (int i = 0; i < o->condition_count; i++)
-        find(o, &o->conditions[i], outcome);
+        find(o, i, outcome);
 }
 
 /* ---- the end ---- */
+
+/* A condition about a size that was not measured must not look like one that was met. */
+static void find_idle(struct output *o)
+{
+    for (int i = 0; i < o->condition_count; i++) {
+        if (o->judged[i] || !o->findings.out)
+            continue;
+        o->unsure++;
+        fprintf(o->findings.out, "cannot tell whether %s: there is no such result\n",
+                o->conditions[i].text);
+    }
+}
 
 static void say_findings(struct output *o)
 {
@@ -210,6 +238,7 @@ void output_drop(struct output *o)
 {
     if (!o->open)
         return;
+    shell_listen(NULL, NULL);
     if (o->findings.out)
         fclose(o->findings.out);
     free(o->findings.bytes);
@@ -225,6 +254,8 @@ int output_close(struct output *o, int code, const char *reason)
         return code;
     progress_clear();
     snprintf(why, sizeof why, "%s", code ? reason : "");
+    if (code == EXIT_DONE)
+        find_idle(o);
     say_findings(o);
     if (code == EXIT_DONE)
         code = o->failed ? EXIT_THRESHOLD : o->unsure ? EXIT_UNSURE : EXIT_DONE;

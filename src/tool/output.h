@@ -40,6 +40,7 @@ struct output {
     struct condition conditions[OUTPUT_CONDITIONS];
     int condition_count;
     struct document document;
+    unsigned judged[OUTPUT_CONDITIONS]; /* how many results each looked at */
     unsigned failed, unsure;
     struct paper findings; /* a line each */
 };

@@ -240,11 +240,24 @@ static unsigned count_tests(const struct session *s)
     return tests;
 }
 
+/* This end, for the document. It runs on the CPU that it was given only while it measures. */
+static int describe(const struct perftest *o, struct blob *text)
+{
+    int status = o->cpu[0] >= 0 ? blob_add(text, "allowed=%" PRId64 "\n", o->cpu[0]) : 0;
+    if (!status)
+        status = machine_describe(text);
+    return status ? status : blob_add(text, "weft=%s\n", weft_version());
+}
+
 /* All tests of this client over one connection. */
 static int run_all(struct session *s)
 {
     char columns[LABELS];
-    struct blob bye;
+    struct blob bye, *mine = &s->show.output.document.client;
+    *mine = (struct blob){0};
+    int described = describe(&s->options, mine);
+    if (described)
+        return described;
     name_columns(s, columns, sizeof columns);
     s->show.boxed = (struct report_boxed){.out = stdout,
                                           .csv = s->options.csv,
@@ -355,9 +368,9 @@ static int serve_test(struct session *s, const struct blob *ask)
     s->peer->timeout_ms = params.timeout_ms;
     params.cpu = (int)s->options.cpu[0];
     params.stop = &shell_stop;
-    status = blob_print(&answer, "yes=1\nweft=%s\n", weft_version());
+    status = blob_print(&answer, "yes=1\n");
     if (!status)
-        status = machine_describe(&answer);
+        status = describe(&s->options, &answer);
     if (!status)
         status = peer_tell(s->peer, &answer);
     if (status)

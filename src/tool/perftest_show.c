@@ -66,12 +66,23 @@ static void keep(struct perf_show *s, const struct test_facts *facts)
     s->clock = *facts->clock;
 }
 
+/* What only a test knows of this end; of a batch, the first. */
+static void describe_once(struct perf_show *s)
+{
+    struct blob *mine = &s->output.document.client;
+    char known[32];
+    if (s->output.open && blob_value(mine, "buffer", known, sizeof known) == -ENOENT)
+        blob_add(mine, "buffer=%s\nfabric=%s\nname=%s\n", s->facts.memory, s->fabric.form,
+                 s->fabric.self);
+}
+
 static void on_begin(void *arg, const struct test_facts *facts)
 {
     struct perf_show *s = arg;
     const char *name = test_of(s)->name;
     bool overhead = strstr(name, "_bw") || strstr(name, "_mr");
     keep(s, facts);
+    describe_once(s);
     say_fabric(s);
     say_layout(s);
     if (!s->output.table_off)
@@ -179,6 +190,7 @@ static void note(struct perf_show *s, const struct weft_result *r, bool complete
                               .complete = complete,
                               .stats = r->histogram->stats,
                               .us_per_unit = r->histogram->us_per_tick,
+                              .mean_us = r->latency_us.overall,
                               .elapsed_s = r->elapsed_s,
                               .bytes_per_s = r->bandwidth.overall,
                               .messages_per_s = r->rate.overall,
@@ -196,7 +208,10 @@ int perf_show_end(struct perf_show *s, const struct weft_result *result, int sta
     bool both = o->bidir && test_of(s)->mode == WEFT_STREAM;
     if (!status && both)
         say_reverse(result, o->size);
-    if (result->final && result->histogram && result->histogram->stats)
+    /* Of a test that was cut short there is what the last row had. */
+    if (!result->final && s->seen && result->histogram && result->histogram->stats)
+        stats_settle(result->histogram->stats);
+    if ((result->final || s->seen) && result->histogram && result->histogram->stats)
         note(s, result, !status, both);
     s->progress.done++;
     return s->status ? fail(s->status, "%s", s->why) : status;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { FIRST_MS = 1000, LEAST_MS = 2000, EVERY_MS = 250 };
@@ -47,6 +48,16 @@ static void time_left(double seconds, char *text, size_t room)
                  (unsigned)(s / 60 % 60));
 }
 
+/* A line that is wrapped cannot be taken back. */
+static void show_within(const char *text)
+{
+    struct winsize size = {0};
+    char shown[192];
+    int most = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
+    snprintf(shown, sizeof shown, "\r%.*s\033[K", most - 1, text);
+    put(shown);
+}
+
 void progress_show(const struct progress *p)
 {
     char text[160], left[32], which[48] = "";
@@ -62,9 +73,9 @@ void progress_show(const struct progress *p)
     if (p->sizes > 1)
         snprintf(which, sizeof which, " (%u of %u)", p->done + 1, p->sizes);
     time_left((double)past_ms / 1000 * (1 - share) / share, left, sizeof left);
-    snprintf(text, sizeof text, "\rsize %zu%s: %.0f %% done, %s left\033[K", p->size, which,
-             100 * share, left);
-    put(text);
+    snprintf(text, sizeof text, "size %zu%s: %.0f %% done, %s left", p->size, which, 100 * share,
+             left);
+    show_within(text);
 }
 
 void progress_clear(void)

@@ -13,11 +13,24 @@
 volatile sig_atomic_t shell_stop;
 const char *shell_program = "weft";
 
+static struct {
+    void (*hear)(void *arg, const char *sentence);
+    void *arg;
+} listener;
+
+void shell_listen(void (*hear)(void *arg, const char *sentence), void *arg)
+{
+    listener.hear = hear;
+    listener.arg = arg;
+}
+
 void shell_say(const char *sentence)
 {
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", shell_program, sentence);
+    if (listener.hear)
+        listener.hear(listener.arg, sentence);
 }
 
 int shell_flush(const char *what)
@@ -54,7 +67,7 @@ static void on_signal(int number)
  * two, and every wait ends by itself. */
 void shell_catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < LENGTH(signals); i++) {
         struct sigaction was;
         struct sigaction mine = {.sa_handler = on_signal};

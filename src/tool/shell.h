@@ -29,8 +29,10 @@ void shell_open(int argc, char **argv);
 /* From here on interrupts are noted, not obeyed. */
 void shell_catch_signals(void);
 
-/* A sentence on standard error, after what stands on standard output. */
+/* A sentence on standard error, after what stands on standard output; the listener, if there is
+ * one, hears it too. */
 void shell_say(const char *sentence);
+void shell_listen(void (*listener)(void *arg, const char *sentence), void *arg);
 
 /* What was printed has left. */
 int shell_flush(const char *what);
