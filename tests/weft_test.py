@@ -464,6 +464,44 @@ def a_page_of_a_folder_has_all_its_runs():
     weft(0, "report", a_set(5), a_document(), "-o", "/dev/null")
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@test
+def a_result_is_never_written_over():
+    mine, other, several = a_document(), a_document(seed=2), a_set(5)
+    linked = path_in("linked.html")
+    os.symlink(mine, linked)
+    renamed = os.path.join(several, "result.html")
+    os.link(os.path.join(several, "003.json"), renamed)
+    before = [read(mine), read(other), read(renamed)]
+    for args in ((mine, "-o", linked), (other, mine, "-o", linked), (several, "-o", renamed)):
+        refused(2, "report", *args, names=("not to be written over", args[-1]))
+    one = os.path.join(several, "003.json")
+    for args in ((mine, other, "--json", mine), (mine, other, "--json", other),
+                 (several, several, "--json", one), (mine, other, "--json", linked)):
+        refused(2, "compare", *args, names=("not to be written over", args[-1]))
+    equal([read(mine), read(other), read(renamed)], before)
+    equal(os.readlink(linked), mine)
+
+
+@test
+def what_is_no_page_by_its_name_is_refused():
+    mine = a_document(sizes=(8, 64))
+    before = read(mine)
+    refused(2, "report", "-o", mine, a_document(), names=("a page is HTML, or SVG",))
+    refused(2, "report", mine, "-o", mine, names=("a page is HTML, or SVG",))
+    equal(read(mine), before)
+    for name in ("new.json", "new.JSON", "x.pdf", "x.Png"):
+        refused(2, "report", mine, "-o", path_in(name), names=(name + ": a page is HTML, or SVG",))
+    for name in ("x.svg", "x.SVG"):
+        page = path_in(name)
+        weft(0, "report", mine, "-o", page)
+        check(read(page).startswith(b"<svg"), name)
+
+
 @test
 def a_report_needs_results_and_a_page():
     refused(2, "report", a_document(), names=("-o PAGE",))

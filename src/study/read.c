@@ -668,5 +668,9 @@ int study_read(struct study_run *run, const char *path)
     if (!status)
         status = study_parse(run, path, text, length);
     free(text);
-    return status;
+    if (status)
+        return status;
+    run->file[0] = facts.st_dev;
+    run->file[1] = facts.st_ino;
+    return 0;
 }

@@ -76,6 +76,17 @@ void study_set_free(struct study_set *set)
     *set = (struct study_set){0};
 }
 
+int study_spare(const struct study_run *runs, size_t count, const char *path)
+{
+    struct stat facts;
+    if (strcmp(path, "-") == 0 || stat(path, &facts) || !S_ISREG(facts.st_mode))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].file[0] == facts.st_dev && runs[i].file[1] == facts.st_ino)
+            return fail(-EINVAL, "%s: a result that is read, and not to be written over", path);
+    return 0;
+}
+
 /* ---- differences ---- */
 
 enum { LISTS = 3 };

@@ -72,7 +72,8 @@ struct study_run {
     size_t result_count;
     struct study_verdict *verdicts;
     size_t verdict_count;
-    void *own; /* what all of it lies in */
+    uint64_t file[2]; /* which one it was read from: device and inode; from memory, none */
+    void *own;        /* what all of it lies in */
 };
 
 /* -EINVAL and a sentence that names the file if it cannot be read, or is not a document of a
@@ -96,6 +97,10 @@ struct study_set {
 
 int study_set_read(struct study_set *set, const char *path);
 void study_set_free(struct study_set *set);
+
+/* -EINVAL and a sentence if path is the very file that one of the runs was read from: written to,
+ * it would be lost. */
+int study_spare(const struct study_run *runs, size_t count, const char *path);
 
 /* Calls say with every option and every fact of a machine that is not the same in both. */
 void study_differences(const struct study_set *a, const struct study_set *b,

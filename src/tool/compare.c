@@ -353,6 +353,10 @@ int compare_sets(const struct study_set *a, const struct study_set *b,
     struct study_comparison c;
     int status = weft_terms(options, &terms);
     if (!status)
+        status = study_spare(a->runs, a->count, options->json);
+    if (!status)
+        status = study_spare(b->runs, b->count, options->json);
+    if (!status)
         status = study_compare(a, b, &terms, &c);
     if (status)
         return status;
