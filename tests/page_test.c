@@ -489,6 +489,24 @@ static void a_plot_needs_something_measured(void **state)
     free(text);
 }
 
+static void a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    struct study_result results[] = {result_of("write", 8, 1), result_of("write", 64, 2)};
+    struct study_run runs[] = {run_of("a.json", results, 2), run_of("b.json", results, 2)};
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    assert_int_equal(study_plot(runs, 2, out), 0);
+    fclose(out);
+    assert_non_null(strstr(text, ">Median; the band reaches up to the 99th percentile.</text>"));
+    const char *legend = strstr(text, "Median; the band");
+    assert_int_equal(times(legend, "<path class=\"m\""), 2);
+    assert_int_equal(times(legend, "class=\"key\""), 2);
+    free(text);
+}
+
 static void a_page_that_cannot_be_written_is_said(void **state)
 {
     (void)state;
@@ -519,6 +537,7 @@ int main(void)
         cmocka_unit_test(results_without_numbers_have_a_page),
         cmocka_unit_test(extreme_numbers_and_names_have_a_page),
         cmocka_unit_test(a_plot_needs_something_measured),
+        cmocka_unit_test(a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose),
         cmocka_unit_test(a_page_that_cannot_be_written_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,8 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
                   const double *y, size_t count, size_t first);
 void plot_close(struct plot *plot);
+/* The family's shape around wherever the path is. */
+const char *plot_marker(size_t family);
 
 /* ---- figures (sweep.c, spread.c) ---- */
 
