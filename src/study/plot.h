@@ -76,11 +76,18 @@ bool run_same_command(const struct study_run *a, const struct study_run *b);
 /* More curves than can be told apart: thin lines, and one for each family. */
 bool cast_crowded(const struct cast *cast);
 
+/* Which of the sizes is looked at first: the least that most curves have samples of. */
+size_t cast_first_size(const struct cast *cast);
+
 /* The result of that size; NULL if there is none. */
 const struct study_result *curve_at(const struct curve *curve, uint64_t size);
 
 /* It sends without waiting: what it shows is a rate, not a latency. */
 bool result_streams(const struct study_result *result);
+
+/* The time that stands for it: its median; of a stream, one by the message rate, because posts may
+ * follow each other much faster than messages get through. NAN if there is none. */
+double result_time(const struct study_result *result);
 
 /* What the document says, or else its histogram if ten samples lie beyond; NAN otherwise. */
 double result_percentile(const struct study_result *result, double percent);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEDIAN_NOTE "Median; the band reaches up to the 99th percentile."
 #define POOLED_NOTE "Thin lines are single runs, thick ones the middle of their runs."
 
 static const struct {
@@ -17,9 +16,10 @@ static const struct {
     enum axis_kind kind;
     bool streams;
 } kinds[SWEEPS] = {
-    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us", MEDIAN_NOTE, AXIS_TIME, false},
-    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "median", "us", MEDIAN_NOTE,
-                           AXIS_TIME, true},
+    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us",
+                       "Median; the band reaches up to the 99th percentile.", AXIS_TIME, false},
+    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "a message", "us",
+                           "One by the message rate.", AXIS_TIME, true},
     [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
                          "Over the whole time of each test.", AXIS_NUMBER, true},
     [SWEEP_RATE] = {"Message rate", "Messages a second", "rate", "messages/s",
@@ -34,14 +34,14 @@ static double value_of(const struct study_result *result, enum sweep what)
     case SWEEP_RATE:
         return result->messages_per_s;
     default:
-        return result->count ? result->median_us : NAN;
+        return result_time(result);
     }
 }
 
 /* How far the band reaches. */
 static double tail_of(const struct study_result *result, enum sweep what)
 {
-    return kinds[what].kind == AXIS_TIME ? result_percentile(result, 99) : NAN;
+    return what == SWEEP_LATENCY ? result_percentile(result, 99) : NAN;
 }
 
 static bool shown(const struct study_result *result, enum sweep what)
