@@ -543,11 +543,11 @@ class Stub:
         with open(self.notes, encoding="utf-8") as file:
             return file.read().splitlines()
 
-    def await_note(self):
+    def await_note(self, number=1):
         until = time.monotonic() + 20
-        while not self.noted() and time.monotonic() < until:
+        while len(self.noted()) < number and time.monotonic() < until:
             time.sleep(0.02)
-        check(self.noted(), "it was not started")
+        check(len(self.noted()) >= number, "it was not started", self.noted())
         return self.noted()[0]
 
     def repeat(self, code, *args):
@@ -615,6 +615,84 @@ def the_first_run_that_fails_ends_it_with_its_exit_code():
     check("ended by signal 9" in killed.repeat(137, "2", "--", killed.path).err)
 
 
+def cut_set(state="interrupted"):
+    """Runs, and beside them what is left of one that is cut short."""
+    place = a_set(5)
+    documents.write(os.path.join(place, "cut"), documents.document(sizes=SIZES[:1], state=state))
+    return place
+
+
+CUT = STUB + """[ "$n" = 003.json ] || exit 0
+trap 'cp "$from/cut" "$2"; exit 130' INT TERM
+echo waiting >>"$NOTES"
+while :; do sleep 0.05; done
+"""
+
+
+@test
+def what_was_complete_before_an_interrupt_is_summed_up_and_the_rest_put_aside():
+    stub, a, out = Stub(CUT), cut_set(), path_in("out")
+    process = Process([TOOL, "repeat", "5", "-o", out, "--", stub.path, a], env=stub.env)
+    stub.await_note(4)
+    process.kill(signal.SIGINT)
+    ended(process, 130)
+    equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json.failed"])
+    check(f"run 3 of 5 is not complete: kept as {out}/003.json.failed" in process.err, process)
+    check("interrupted in run 3 of 5" in lines_of(process.err)[-1], process)
+    check(": 2 runs of cxi_write_lat" in lines_of(process.out)[0], process)
+    equal(len(lines_of(process.out)), 2 + len(SIZES), process)
+    compare(5, out, a)
+
+
+@test
+def what_was_not_asked_to_be_kept_is_summed_up_too_but_not_of_two_commands():
+    for commands, notes, lines in ((1, 4, 2 + len(SIZES)), (2, 6, 0)):
+        stub, a = Stub(CUT), cut_set()
+        process = Process([TOOL, "repeat", "5", *("--", stub.path, a) * commands], env=stub.env)
+        stub.await_note(notes)
+        process.kill(signal.SIGTERM)
+        ended(process, 143)
+        equal(len(lines_of(process.out)), lines, process)
+        check("003.json" not in process.err, process)
+        equal(os.listdir(stub.tmp), [])
+
+
+@test
+def the_document_of_a_run_that_failed_does_not_count():
+    failing = STUB + '[ "$n" != 003.json ] || { cp "$from/cut" "$2"; exit 1; }\n'
+    stub, a, out = Stub(failing), cut_set("failed"), path_in("out")
+    process = stub.repeat(1, "5", "-o", out, "--", stub.path, a)
+    equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json.failed"])
+    check("kept as " + out + "/003.json.failed" in process.err and not process.out, process)
+    compare(5, out, a)
+    stub, out = Stub('#!/bin/sh\necho x >"$2"\n'), path_in("out")
+    stub.repeat(2, "5", "-o", out, "--", stub.path)
+    equal(os.listdir(out), ["001.json.failed"])
+    # A condition that was not met: all was measured nevertheless.
+    stub, out = Stub(STUB + '[ "$n" != 003.json ] || exit 3\n'), path_in("out")
+    stub.repeat(3, "5", "-o", out, "--", stub.path, a)
+    equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json"])
+
+
+@test
+def too_few_runs_to_tell_are_said_before_they_are_made():
+    stub, a = Stub("#!/bin/sh\nexit 7\n"), a_set()
+    for runs, said in (("1", 1), ("4", 1), ("5", 0)):
+        process = stub.repeat(7, runs, "--", stub.path, a, "--", stub.path, a)
+        found = [line for line in lines_of(process.err) if "5 a side are needed to tell" in line]
+        equal(len(found), said, process)
+    check("a side" not in stub.repeat(7, "2", "--", stub.path, a).err)
+
+
+@test
+def a_tool_without_dashes_before_it_is_said_to_lack_them():
+    for args in (("2", "cxi_write_lat", "--local"), ("2", "cxi_write_lat", "-n", "100"),
+                 ("-o", "x", "2", "cxi_write_lat", "-s", "8")):
+        refused(2, "repeat", *args, names=("-- is missing before cxi_write_lat",))
+    refused(2, "repeat", "2", "--nosuch", "--", "x", names=("unknown option: --nosuch",))
+    refused(2, "repeat", "2", "--nosuch", names=("unknown option: --nosuch",))
+
+
 @test
 def commands_that_do_not_do_their_part_are_refused():
     stub = Stub()
@@ -641,8 +719,12 @@ def commands_that_do_not_do_their_part_are_refused():
 def commands_that_cannot_be_compared_are_found_out_after_one_run_of_each():
     stub, a, b = Stub(), a_set(turn=0), a_set(turn=1, fabric="soft")
     process = stub.repeat(2, "8", "--", stub.path, a, "--", stub.path, b)
-    check("not comparable: fabric" in process.err, process)
+    check("not comparable: fabric null in run 1 of A, soft in run 1 of B" in process.err, process)
+    check(stub.tmp not in process.err, process)
     equal(len(stub.noted()), 2)
+    kept = path_in("kept")
+    process = stub.repeat(2, "8", "-o", kept, "--", stub.path, a, "--", stub.path, b)
+    check(f"null in {kept}/a/001.json, soft in {kept}/b/001.json" in process.err, process)
     stub.repeat(0, "8", "--force", "--", stub.path, a, "--", stub.path, b)
 
 

@@ -160,6 +160,9 @@ struct study_comparison {
  * what all have in common, by size alone if there is nothing else. Pointers lead into the sets. */
 int study_compare(const struct study_set *a, const struct study_set *b,
                   const struct study_terms *terms, struct study_comparison *comparison);
+/* The least number of runs a side with which one of so many rows can be told to differ. */
+size_t study_runs_needed(size_t rows);
+
 void study_comparison_free(struct study_comparison *comparison);
 
 /* How far the runs of one set lie apart: the median of the figure over the runs, the least and the
