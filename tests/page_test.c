@@ -328,8 +328,9 @@ static void runs_of_two_commands_are_two_families(void **state)
                                    {"device", "cxi0", "user"}, {"json", "3", "user"}};
     struct study_run runs[3];
     struct cast cast;
-    static const char *const words[] = {"/a/tool -d cxi0 --json '/a b' -D 1 --csv=x",
-                                        "/a/tool -d cxi1", "/a/tool -d cxi0 --json /c -D 1"};
+    static const char *const words[] = {
+        "/a/tool -d cxi0 --json '/a b' --report-all -D 1 --csv=x --fail-if 'p99 > 1'",
+        "/a/tool -d cxi1", "/a/tool -d cxi0 --json /c -D 1"};
     for (size_t i = 0; i < 3; i++) {
         runs[i] = run_of(i ? "b/x.json" : "a/x.json", &result, 1);
         runs[i].command = words[i];

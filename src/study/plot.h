@@ -189,8 +189,9 @@ void figures_table(const struct cast *cast, FILE *out);
 void describe_differences(const struct cast *cast, FILE *out);
 void describe_runs(const struct cast *cast, FILE *out);
 
-/* What differs between runs of one command because it must: where results go. */
-bool option_is_incidental(const char *name);
+/* No figure comes of it: where results go and what is shown of them, how the ends meet. How many
+ * words it takes, with its own; 0 if it matters. */
+int option_incidental(const char *name);
 
 /* Made of plot.css, page.css and page.js when this is built. */
 extern const char plot_style[], page_style[], page_script[], page_script_hash[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of runs, and what differs between two of them besides the figures. */
-#include "study/study.h"
+#include "study/plot.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -98,14 +98,18 @@ static const struct study_pair *list_of(const struct study_run *run, int list, s
     return list == 0 ? run->options : list == 1 ? run->client : run->server;
 }
 
-static const char *value_in(const struct study_run *run, int list, const char *name)
+/* NULL if it is not named there. */
+static const char *said_in(const struct study_run *run, int list, const char *name)
 {
     size_t count;
     const struct study_pair *pairs = list_of(run, list, &count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pairs[i].name, name) == 0)
-            return pairs[i].value;
-    return "";
+    return pair_value(pairs, count, name);
+}
+
+static const char *value_in(const struct study_run *run, int list, const char *name)
+{
+    const char *said = said_in(run, list, name);
+    return said ? said : "";
 }
 
 /* What all runs of a set say. */
@@ -118,10 +122,10 @@ static const char *value_of(const struct study_set *set, int list, const char *n
     return value;
 }
 
-/* What differs from one run to the next of itself: where the result went, names handed out. */
+/* What no figure comes of, and names handed out. */
 static bool passing(int list, const char *name)
 {
-    return list ? strcmp(name, "name") == 0 : strcmp(name, "json") == 0 || strcmp(name, "csv") == 0;
+    return list ? strcmp(name, "name") == 0 : option_incidental(name) != 0;
 }
 
 /* Two ends that changed alike are said once. */
@@ -157,7 +161,7 @@ void study_differences(const struct study_set *a, const struct study_set *b,
         const struct study_pair *pairs = list_of(&sets[k % 2]->runs[0], list, &count);
         for (size_t i = 0; i < count; i++) {
             /* B's own names only where A does not have them. */
-            if (k % 2 == 0 || !*value_in(&a->runs[0], list, pairs[i].name))
+            if (k % 2 == 0 || !said_in(&a->runs[0], list, pairs[i].name))
                 say_difference(sets, list, pairs[i].name, say, arg);
         }
     }
