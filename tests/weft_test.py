@@ -172,6 +172,28 @@ def what_differs_besides_is_shown():
 
 
 @test
+def what_differs_is_said_once_and_only_if_figures_may_come_from_it():
+    passing = dict.fromkeys(("json", "csv", "percentiles", "fail-if", "report-all", "csv-table",
+                             "final", "numeric", "list", "help", "version", "port", "wait", "bind"))
+    mine = a_document(options={"gap": "", "huge": "2M", **{k: "" for k in passing}})
+    other = a_document(options={"gap": "7", "huge": "", **{k: "1" for k in passing}})
+    process = compare(5, mine, other)
+    equal([line for line in lines_of(process.out) if " -> " in line],
+          ["gap: - -> 7", "huge: 2M -> -"], process)
+    whole = json.loads(compare(5, mine, other, "--json", "-").out)
+    equal(whole["differences"], [{"name": "gap", "a": "-", "b": "7"},
+                                 {"name": "huge", "a": "2M", "b": "-"}])
+
+
+@test
+def one_run_a_side_has_no_p():
+    whole = json.loads(compare(5, a_document(), a_document(), "--json", "-").out)
+    equal([s["p"] for s in whole["shifts"]], [None])
+    whole = json.loads(compare(5, a_set(2), a_set(2, turn=1), "--json", "-").out)
+    check(all(s["p"] > 0 for s in whole["shifts"]), whole)
+
+
+@test
 def the_comparison_can_be_had_as_json():
     sets = a_set(turn=0), a_set(turn=1, median_us=2.1, device="null:delay=2100ns")
     whole = json.loads(compare(3, *sets, "--json", "-").out)
@@ -204,6 +226,11 @@ def other_ops_sizes_and_fabrics_are_not_comparable_unless_forced():
         check("compared nevertheless: not comparable: " + name in process.err, process)
     refused(2, "compare", mine, a_set(turn=1, sizes=(7, 9)), "--force",
             names=("no result that all runs have",))
+
+
+@test
+def one_result_is_not_many():
+    refused(2, "compare", a_document(), a_document(sizes=(8, 64)), names=("1 result in", "2 in"))
 
 
 @test
@@ -306,6 +333,11 @@ def another_version_is_named():
 def what_is_not_ours_is_said_to_be_so():
     for text in ('{"a": 1}', "[1, 2]", '"weft-result"'):
         refused(2, "report", put(text), "-o", "-", names=("not a result of a Weft tool",))
+
+
+@test
+def an_empty_file_is_said_to_be_empty():
+    refused(2, "report", put(""), "-o", "-", names=("document.json: it is empty",))
 
 
 @test

@@ -122,8 +122,9 @@ static int check_run(const struct study_run *first, const struct study_run *run)
         if (!alike(&first->results[i], &run->results[i], LIKE_ALL))
             return say_unlike(first, &first->results[i], run, &run->results[i]);
     if (first->result_count != run->result_count)
-        return fail(-EINVAL, "not comparable: %zu results in %s, %zu in %s", first->result_count,
-                    first->path, run->result_count, run->path);
+        return fail(-EINVAL, "not comparable: %zu %s in %s, %zu in %s", first->result_count,
+                    first->result_count == 1 ? "result" : "results", first->path, run->result_count,
+                    run->path);
     return 0;
 }
 

@@ -168,16 +168,21 @@ static void print_difference(void *arg, const char *name, const char *was, const
     printf("%s: %s -> %s\n", name, was, is);
 }
 
+/* Of a single run there is no telling. */
+static double p_of(const struct view *v, const struct study_shift *s)
+{
+    return v->a->count == 1 || v->b->count == 1 ? NAN : s->p;
+}
+
 static void print_shift(const struct view *v, const struct names *names,
                         const struct study_shift *s)
 {
     char a[24], b[24], shift[24], interval[64], p[24];
-    bool lone = v->a->count == 1 || v->b->count == 1;
     us_text(s->a_us, a, sizeof a);
     us_text(s->b_us, b, sizeof b);
     percent_text(s->shift, shift, sizeof shift);
     interval_text(s, interval, sizeof interval);
-    p_text(lone ? NAN : s->p, p, sizeof p);
+    p_text(p_of(v, s), p, sizeof p);
     print_row(names, &s->row);
     printf(" %11s %11s %9s %20s %8s  %s\n", a, b, shift, interval, p, outcome_words[s->outcome]);
 }
@@ -254,7 +259,7 @@ static void write_difference(void *arg, const char *name, const char *was, const
     json_close(arg, '}');
 }
 
-static void write_shift(struct json *j, const struct study_shift *s)
+static void write_shift(struct json *j, const struct view *v, const struct study_shift *s)
 {
     json_open(j, NULL, '{');
     json_text(j, "test", s->row.of->test);
@@ -268,7 +273,7 @@ static void write_shift(struct json *j, const struct study_shift *s)
     json_number(j, "shift_percent", 100 * s->shift);
     json_number(j, "low_percent", 100 * s->low);
     json_number(j, "high_percent", 100 * s->high);
-    json_number(j, "p", s->p);
+    json_number(j, "p", p_of(v, s));
     json_text(j, "verdict", s->outcome == STUDY_ABSENT ? NULL : outcome_words[s->outcome]);
     json_close(j, '}');
 }
@@ -289,7 +294,7 @@ static void write_view(const struct view *v, FILE *out)
     json_close(&j, ']');
     json_open(&j, "shifts", '[');
     for (size_t i = 0; i < v->c->count; i++)
-        write_shift(&j, &v->c->shifts[i]);
+        write_shift(&j, v, &v->c->shifts[i]);
     json_close(&j, ']');
     json_close(&j, '}');
     fputc('\n', out);
