@@ -210,6 +210,29 @@ def the_comparison_can_be_had_as_json():
         equal(json.load(file), whole)
 
 
+def both_sides():
+    """A folder as repeat leaves it behind two commands."""
+    place = tap.folder()
+    documents.runs(os.path.join(place, "a"), 5, every_s=20)
+    documents.runs(os.path.join(place, "b"), 5, begun_s=10, every_s=20, median_us=4.0)
+    return place
+
+
+@test
+def a_folder_with_both_sides_is_both_operands():
+    place = both_sides()
+    process = compare(3, place)
+    equal(process.out, compare(3, place + "/a", place + "/b").out)
+    check(f"A: {place}/a: 5 runs" in process.out and f"B: {place}/b: 5 runs" in process.out, process)
+    page = weft(0, "report", place, "-o", "-").out
+    equal(page, weft(0, "report", place + "/a", place + "/b", "-o", "-").out)
+    # With documents of its own it is a set like any other.
+    documents.write(os.path.join(place, "001.json"), documents.document())
+    refused(2, "compare", place, names=("1 given",))
+    equal(weft(0, "report", place, "-o", "-").out,
+          weft(0, "report", place + "/001.json", "-o", "-").out)
+
+
 # ---- compare: what it refuses ----
 
 @test

@@ -21,7 +21,7 @@ static int is_document(const struct dirent *entry)
 
 static int read_entry(struct study_set *set, const char *name)
 {
-    char path[4096];
+    char path[STUDY_PATH];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", set->path, name) >= sizeof path)
         return fail(-EINVAL, "%s: a path that is too long", set->path);
     int status = study_read(&set->runs[set->count], path);
@@ -50,12 +50,35 @@ static int read_folder(struct study_set *set)
     return status;
 }
 
-int study_set_read(struct study_set *set, const char *path)
+static bool is_folder(const char *path)
 {
     struct stat facts;
+    return !stat(path, &facts) && S_ISDIR(facts.st_mode);
+}
+
+static bool has_documents(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry = NULL;
+    while (folder && (entry = readdir(folder)) && !is_document(entry))
+        continue;
+    if (folder)
+        closedir(folder);
+    return entry;
+}
+
+bool study_sides(const char *path, char a[STUDY_PATH], char b[STUDY_PATH])
+{
+    return snprintf(a, STUDY_PATH, "%s/a", path) < STUDY_PATH && is_folder(a) &&
+           snprintf(b, STUDY_PATH, "%s/b", path) < STUDY_PATH && is_folder(b) &&
+           !has_documents(path);
+}
+
+int study_set_read(struct study_set *set, const char *path)
+{
     int status;
     *set = (struct study_set){.path = path};
-    if (!stat(path, &facts) && S_ISDIR(facts.st_mode)) {
+    if (is_folder(path)) {
         status = read_folder(set);
     } else if (!(set->runs = calloc(1, sizeof *set->runs))) {
         status = fail(-ENOMEM, "no memory for a run");

@@ -96,6 +96,11 @@ struct study_set {
 };
 
 int study_set_read(struct study_set *set, const char *path);
+
+/* Whether a folder has no *.json itself, but folders a and b: two sets, whose paths these are. */
+enum { STUDY_PATH = 4096 };
+bool study_sides(const char *path, char a[STUDY_PATH], char b[STUDY_PATH]);
+
 void study_set_free(struct study_set *set);
 
 /* -EINVAL and a sentence if path is the very file that one of the runs was read from: written to,

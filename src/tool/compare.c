@@ -382,12 +382,18 @@ int compare_sets(const struct study_set *a, const struct study_set *b,
 int compare_command(const struct command *command, int argc, char **argv)
 {
     static struct weft_options options;
-    const char *places[argc];
+    const char *places[argc + 1];
+    char sides[2][STUDY_PATH];
     struct study_set a = {0}, b = {0};
     struct study_terms terms;
     int given, status = weft_parse(command, argc, argv, &options, places, &given);
     if (status)
         return status < 0 ? status : 0;
+    if (given == 1 && study_sides(places[0], sides[0], sides[1])) {
+        given = 2;
+        places[0] = sides[0];
+        places[1] = sides[1];
+    }
     if (given != 2)
         return fail(-EINVAL, "%d given, but it takes two: A and B", given);
     status = weft_terms(&options, &terms);

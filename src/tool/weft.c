@@ -25,10 +25,11 @@ static const struct command commands[] = {
      .takes = WEFT_REPORT,
      .main = report_command},
     {.name = "compare",
-     .usage = "A B",
+     .usage = "A B | DIR",
      .what = "Say whether B is slower than A",
      .more = "A and B are documents that --json of a tool wrote, or folders of documents of runs\n"
-             "that repeat each other. Exit codes: 0 the same or faster, 3 slower, 5 cannot tell.\n",
+             "that repeat each other; DIR has both as its folders a and b, as repeat makes them.\n"
+             "Exit codes: 0 the same or faster, 3 slower, 5 cannot tell.\n",
      .takes = WEFT_COMPARE,
      .main = compare_command},
     {.name = "repeat",
@@ -178,6 +179,16 @@ static int pile_add(struct pile *pile, const char *path)
     return 0;
 }
 
+/* Or both sides of what repeat left. */
+static int pile_add_place(struct pile *pile, const char *path)
+{
+    char a[STUDY_PATH], b[STUDY_PATH];
+    if (!study_sides(path, a, b))
+        return pile_add(pile, path);
+    int status = pile_add(pile, a);
+    return status ? status : pile_add(pile, b);
+}
+
 static bool ends_in(const char *path, const char *end)
 {
     size_t length = strlen(path);
@@ -223,7 +234,7 @@ int report_command(const struct command *command, int argc, char **argv)
         return fail(-EINVAL, "no result given (--help shows how)");
     status = check_page(options.output);
     for (int i = 0; i < given && !status; i++)
-        status = pile_add(&pile, places[i]);
+        status = pile_add_place(&pile, places[i]);
     if (!status)
         status = study_spare(pile.runs, pile.count, options.output);
     if (!status)
