@@ -588,9 +588,9 @@ class Stub:
         self.notes = os.path.join(place, "notes")
         self.tmp = tap.folder()
         self.env = {"NOTES": self.notes, "TMPDIR": self.tmp}
-        with open(self.path, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.chmod(self.path, 0o755)
+        # By another process: what a thread of ours forks meanwhile would have it open for writing,
+        # and the kernel starts no such file.
+        ended(tap.run("install", "-m", "755", tap.file_with(text), self.path), 0)
 
     def noted(self):
         if not os.path.exists(self.notes):
