@@ -130,6 +130,13 @@ static void is_so(const char *name, const struct sight *sight, const char *what,
     assert_non_null(strstr(finding.mend, mend));
 }
 
+static bool is_hint(const char *name, const struct sight *sight)
+{
+    struct finding finding;
+    assert_true(found(name, sight, &finding));
+    return finding.hint;
+}
+
 static void is_not_so(const char *name, const struct sight *sight)
 {
     struct finding finding;
@@ -460,11 +467,23 @@ static void a_virtual_machine_hurts_and_so_does_what_its_host_takes(void **state
     struct sight sight = look();
     is_not_so("virtual", &sight);
     is_not_so("steal", &sight);
-    put("/proc/stat", "cpu  100 0 100 98800 0 0 0 1000 0 0\ncpu0 1\n");
-    is_so("steal", &sight, "1.00 %", "not shared");
+    put("/proc/stat", "cpu  100 0 100 98790 0 0 0 1010 0 0\ncpu0 1\n");
+    is_so("steal", &sight, "1.01 %", "not shared");
+    assert_false(is_hint("steal", &sight));
     strcpy(sight.machine.hypervisor, "KVM");
     sight.noise.line_ns = 165;
     is_so("virtual", &sight, "(KVM), where a cache line takes 165 ns", "several runs");
+}
+
+static void what_the_host_took_long_ago_is_a_hint(void **state)
+{
+    (void)state;
+    put("/proc/stat", "cpu  100 0 100 99600 0 0 0 200 0 0\ncpu0 1\n");
+    struct sight sight = look();
+    is_so("steal", &sight, "0.20 % of the CPUs' time since boot, 0 ms while", "not shared");
+    assert_true(is_hint("steal", &sight));
+    sight.noise.steal_ms = 10;
+    assert_false(is_hint("steal", &sight));
 }
 
 static void pages_that_are_moved_hurt_on_several_nodes_only(void **state)
@@ -777,6 +796,7 @@ int main(void)
         ON_FILES(gaps_hurt_when_they_are_long_or_many),
         ON_FILES(other_processes_hurt),
         ON_FILES(a_virtual_machine_hurts_and_so_does_what_its_host_takes),
+        ON_FILES(what_the_host_took_long_ago_is_a_hint),
         ON_FILES(pages_that_are_moved_hurt_on_several_nodes_only),
         ON_FILES(memory_has_its_hints),
         ON_FILES(who_may_not_trace_is_told_unless_privileged),

@@ -328,8 +328,9 @@ static void runs_of_two_commands_are_two_families(void **state)
                                    {"device", "cxi0", "user"}, {"json", "3", "user"}};
     struct study_run runs[3];
     struct cast cast;
-    static const char *const words[] = {"/a/tool -d cxi0 --json '/a b' -D 1 --csv=x",
-                                        "/a/tool -d cxi1", "/a/tool -d cxi0 --json /c -D 1"};
+    static const char *const words[] = {
+        "/a/tool -d cxi0 --json '/a b' --report-all -D 1 --csv=x --fail-if 'p99 > 1'",
+        "/a/tool -d cxi1", "/a/tool -d cxi0 --json /c -D 1"};
     for (size_t i = 0; i < 3; i++) {
         runs[i] = run_of(i ? "b/x.json" : "a/x.json", &result, 1);
         runs[i].command = words[i];
@@ -387,6 +388,93 @@ static void a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size
     assert_int_equal(families_of(&run, 1, &cast), 3);
     assert_string_equal(cast.families[0].label, "am_lat, 64");
     cast_close(&cast);
+}
+
+/* ---- streams ---- */
+
+/* A post takes 50 ns, but a message gets through every microsecond. */
+static struct study_result stream_of(uint64_t size)
+{
+    struct study_result result = result_of("put_bw", size, 0.05);
+    result.method = "stream";
+    result.count = 1000;
+    result.messages_per_s = 1e6;
+    result.bytes_per_s = 1e6 * (double)size;
+    return result;
+}
+
+static void a_stream_is_shown_by_what_gets_through(void **state)
+{
+    (void)state;
+    struct study_bucket buckets[] = {{0.05, 0.051, 1000}};
+    struct study_result results[] = {stream_of(8), stream_of(64)};
+    results[0].buckets = results[1].buckets = buckets;
+    results[0].bucket_count = results[1].bucket_count = 1;
+    struct study_run runs[FEW + 1];
+    for (size_t i = 0; i < LENGTH(runs); i++)
+        runs[i] = run_of("x.json", results, 2);
+    for (size_t count = 1; count <= LENGTH(runs); count += FEW) {
+        char *page = page_of(runs, count), *end = strstr(page, "</header>");
+        assert_non_null(end);
+        assert_non_null(strstr(end, "Time a message against size"));
+        assert_non_null(strstr(end, "data-y=\"1|1\""));
+        *end = 0;
+        assert_non_null(strstr(page, "<strong>1.00 us</strong>"));
+        assert_null(strstr(page, "50.0 ns"));
+        assert_null(strstr(page, "percentile"));
+        assert_null(strstr(page, "median"));
+        free(page);
+    }
+}
+
+static void samples_of_streams_are_called_what_they_are(void **state)
+{
+    (void)state;
+    struct study_bucket buckets[] = {{0.05, 0.051, 1000}};
+    struct study_result stream = stream_of(8), other = result_of("put_lat", 8, 1);
+    stream.buckets = other.buckets = buckets;
+    stream.bucket_count = other.bucket_count = 1;
+    struct study_run runs[] = {run_of("a.json", &stream, 1), run_of("b.json", &other, 1)};
+    char *page = page_of(runs, 1);
+    assert_int_equal(times(page, ">From one post to the next</text>"), 2);
+    assert_int_equal(times(page, ">Latency</text>"), 0);
+    assert_int_equal(times(page, "Times of streams are from one post to the next."), 1);
+    free(page);
+    page = page_of(runs + 1, 1);
+    assert_int_equal(times(page, ">Latency</text>"), 2);
+    assert_int_equal(times(page, "one post to the next"), 0);
+    free(page);
+    page = page_of(runs, 2);
+    assert_int_equal(times(page, ">Time</text>"), 2);
+    assert_int_equal(times(page, "Of streams: from one post to the next."), 2);
+    assert_int_equal(times(page, "Times of streams are from one post to the next."), 1);
+    free(page);
+}
+
+/* ---- sizes that not all have ---- */
+
+static void a_page_opens_on_the_least_size_that_all_runs_have(void **state)
+{
+    (void)state;
+    struct study_result few[] = {result_of("write", 8, 1), result_of("write", 64, 2)};
+    struct study_result many[] = {result_of("write", 1, 3), result_of("write", 64, 4),
+                                  result_of("write", 128, 5)};
+    struct study_run runs[] = {run_of("few.json", few, 2), run_of("many.json", many, 3),
+                               run_of("none.json", NULL, 0)};
+    char *page = page_of(runs, 3);
+    assert_non_null(strstr(page, " checked>64 B</label>"));
+    assert_non_null(strstr(page, "<strong>2.00 us</strong> <small>median at 64 B</small>"));
+    assert_non_null(strstr(page, "<strong>4.00 us</strong> <small>median at 64 B</small>"));
+    assert_int_equal(times(page, "Not at this size: "), 3);
+    assert_non_null(strstr(page, "Not at this size: few</p>"));
+    free(page);
+    /* Of none that all have, the one that most have; who lacks it has a figure nevertheless. */
+    struct study_result lone = result_of("write", 4096, 6);
+    runs[2] = run_of("lone.json", &lone, 1);
+    page = page_of(runs, 3);
+    assert_non_null(strstr(page, " checked>64 B</label>"));
+    assert_non_null(strstr(page, "<strong>6.00 us</strong> <small>median at 4 KiB</small>"));
+    free(page);
 }
 
 /* ---- hardly anything ---- */
@@ -489,6 +577,24 @@ static void a_plot_needs_something_measured(void **state)
     free(text);
 }
 
+static void a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    struct study_result results[] = {result_of("write", 8, 1), result_of("write", 64, 2)};
+    struct study_run runs[] = {run_of("a.json", results, 2), run_of("b.json", results, 2)};
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    assert_int_equal(study_plot(runs, 2, out), 0);
+    fclose(out);
+    assert_non_null(strstr(text, ">Median; the band reaches up to the 99th percentile.</text>"));
+    const char *legend = strstr(text, "Median; the band");
+    assert_int_equal(times(legend, "<path class=\"m\""), 2);
+    assert_int_equal(times(legend, "class=\"key\""), 2);
+    free(text);
+}
+
 static void a_page_that_cannot_be_written_is_said(void **state)
 {
     (void)state;
@@ -515,10 +621,14 @@ int main(void)
         cmocka_unit_test(runs_of_two_commands_are_two_families),
         cmocka_unit_test(many_runs_of_one_command_are_one_family),
         cmocka_unit_test(a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size),
+        cmocka_unit_test(a_stream_is_shown_by_what_gets_through),
+        cmocka_unit_test(samples_of_streams_are_called_what_they_are),
+        cmocka_unit_test(a_page_opens_on_the_least_size_that_all_runs_have),
         cmocka_unit_test(runs_without_results_have_a_page),
         cmocka_unit_test(results_without_numbers_have_a_page),
         cmocka_unit_test(extreme_numbers_and_names_have_a_page),
         cmocka_unit_test(a_plot_needs_something_measured),
+        cmocka_unit_test(a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose),
         cmocka_unit_test(a_page_that_cannot_be_written_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

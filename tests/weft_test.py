@@ -172,6 +172,28 @@ def what_differs_besides_is_shown():
 
 
 @test
+def what_differs_is_said_once_and_only_if_figures_may_come_from_it():
+    passing = dict.fromkeys(("json", "csv", "percentiles", "fail-if", "report-all", "csv-table",
+                             "final", "numeric", "list", "help", "version", "port", "wait", "bind"))
+    mine = a_document(options={"gap": "", "huge": "2M", **{k: "" for k in passing}})
+    other = a_document(options={"gap": "7", "huge": "", **{k: "1" for k in passing}})
+    process = compare(5, mine, other)
+    equal([line for line in lines_of(process.out) if " -> " in line],
+          ["gap: - -> 7", "huge: 2M -> -"], process)
+    whole = json.loads(compare(5, mine, other, "--json", "-").out)
+    equal(whole["differences"], [{"name": "gap", "a": "-", "b": "7"},
+                                 {"name": "huge", "a": "2M", "b": "-"}])
+
+
+@test
+def one_run_a_side_has_no_p():
+    whole = json.loads(compare(5, a_document(), a_document(), "--json", "-").out)
+    equal([s["p"] for s in whole["shifts"]], [None])
+    whole = json.loads(compare(5, a_set(2), a_set(2, turn=1), "--json", "-").out)
+    check(all(s["p"] > 0 for s in whole["shifts"]), whole)
+
+
+@test
 def the_comparison_can_be_had_as_json():
     sets = a_set(turn=0), a_set(turn=1, median_us=2.1, device="null:delay=2100ns")
     whole = json.loads(compare(3, *sets, "--json", "-").out)
@@ -186,6 +208,29 @@ def the_comparison_can_be_had_as_json():
     check(verdict(process).startswith("Slower: "), process)
     with open(path, encoding="utf-8") as file:
         equal(json.load(file), whole)
+
+
+def both_sides():
+    """A folder as repeat leaves it behind two commands."""
+    place = tap.folder()
+    documents.runs(os.path.join(place, "a"), 5, every_s=20)
+    documents.runs(os.path.join(place, "b"), 5, begun_s=10, every_s=20, median_us=4.0)
+    return place
+
+
+@test
+def a_folder_with_both_sides_is_both_operands():
+    place = both_sides()
+    process = compare(3, place)
+    equal(process.out, compare(3, place + "/a", place + "/b").out)
+    check(f"A: {place}/a: 5 runs" in process.out and f"B: {place}/b: 5 runs" in process.out, process)
+    page = weft(0, "report", place, "-o", "-").out
+    equal(page, weft(0, "report", place + "/a", place + "/b", "-o", "-").out)
+    # With documents of its own it is a set like any other.
+    documents.write(os.path.join(place, "001.json"), documents.document())
+    refused(2, "compare", place, names=("1 given",))
+    equal(weft(0, "report", place, "-o", "-").out,
+          weft(0, "report", place + "/001.json", "-o", "-").out)
 
 
 # ---- compare: what it refuses ----
@@ -204,6 +249,11 @@ def other_ops_sizes_and_fabrics_are_not_comparable_unless_forced():
         check("compared nevertheless: not comparable: " + name in process.err, process)
     refused(2, "compare", mine, a_set(turn=1, sizes=(7, 9)), "--force",
             names=("no result that all runs have",))
+
+
+@test
+def one_result_is_not_many():
+    refused(2, "compare", a_document(), a_document(sizes=(8, 64)), names=("1 result in", "2 in"))
 
 
 @test
@@ -306,6 +356,11 @@ def another_version_is_named():
 def what_is_not_ours_is_said_to_be_so():
     for text in ('{"a": 1}', "[1, 2]", '"weft-result"'):
         refused(2, "report", put(text), "-o", "-", names=("not a result of a Weft tool",))
+
+
+@test
+def an_empty_file_is_said_to_be_empty():
+    refused(2, "report", put(""), "-o", "-", names=("document.json: it is empty",))
 
 
 @test
@@ -464,6 +519,44 @@ def a_page_of_a_folder_has_all_its_runs():
     weft(0, "report", a_set(5), a_document(), "-o", "/dev/null")
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@test
+def a_result_is_never_written_over():
+    mine, other, several = a_document(), a_document(seed=2), a_set(5)
+    linked = path_in("linked.html")
+    os.symlink(mine, linked)
+    renamed = os.path.join(several, "result.html")
+    os.link(os.path.join(several, "003.json"), renamed)
+    before = [read(mine), read(other), read(renamed)]
+    for args in ((mine, "-o", linked), (other, mine, "-o", linked), (several, "-o", renamed)):
+        refused(2, "report", *args, names=("not to be written over", args[-1]))
+    one = os.path.join(several, "003.json")
+    for args in ((mine, other, "--json", mine), (mine, other, "--json", other),
+                 (several, several, "--json", one), (mine, other, "--json", linked)):
+        refused(2, "compare", *args, names=("not to be written over", args[-1]))
+    equal([read(mine), read(other), read(renamed)], before)
+    equal(os.readlink(linked), mine)
+
+
+@test
+def what_is_no_page_by_its_name_is_refused():
+    mine = a_document(sizes=(8, 64))
+    before = read(mine)
+    refused(2, "report", "-o", mine, a_document(), names=("a page is HTML, or SVG",))
+    refused(2, "report", mine, "-o", mine, names=("a page is HTML, or SVG",))
+    equal(read(mine), before)
+    for name in ("new.json", "new.JSON", "x.pdf", "x.Png"):
+        refused(2, "report", mine, "-o", path_in(name), names=(name + ": a page is HTML, or SVG",))
+    for name in ("x.svg", "x.SVG"):
+        page = path_in(name)
+        weft(0, "report", mine, "-o", page)
+        check(read(page).startswith(b"<svg"), name)
+
+
 @test
 def a_report_needs_results_and_a_page():
     refused(2, "report", a_document(), names=("-o PAGE",))
@@ -495,9 +588,9 @@ class Stub:
         self.notes = os.path.join(place, "notes")
         self.tmp = tap.folder()
         self.env = {"NOTES": self.notes, "TMPDIR": self.tmp}
-        with open(self.path, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.chmod(self.path, 0o755)
+        # By another process: what a thread of ours forks meanwhile would have it open for writing,
+        # and the kernel starts no such file.
+        ended(tap.run("install", "-m", "755", tap.file_with(text), self.path), 0)
 
     def noted(self):
         if not os.path.exists(self.notes):
@@ -505,11 +598,11 @@ class Stub:
         with open(self.notes, encoding="utf-8") as file:
             return file.read().splitlines()
 
-    def await_note(self):
+    def await_note(self, number=1):
         until = time.monotonic() + 20
-        while not self.noted() and time.monotonic() < until:
+        while len(self.noted()) < number and time.monotonic() < until:
             time.sleep(0.02)
-        check(self.noted(), "it was not started")
+        check(len(self.noted()) >= number, "it was not started", self.noted())
         return self.noted()[0]
 
     def repeat(self, code, *args):
@@ -577,6 +670,84 @@ def the_first_run_that_fails_ends_it_with_its_exit_code():
     check("ended by signal 9" in killed.repeat(137, "2", "--", killed.path).err)
 
 
+def cut_set(state="interrupted"):
+    """Runs, and beside them what is left of one that is cut short."""
+    place = a_set(5)
+    documents.write(os.path.join(place, "cut"), documents.document(sizes=SIZES[:1], state=state))
+    return place
+
+
+CUT = STUB + """[ "$n" = 003.json ] || exit 0
+trap 'cp "$from/cut" "$2"; exit 130' INT TERM
+echo waiting >>"$NOTES"
+while :; do sleep 0.05; done
+"""
+
+
+@test
+def what_was_complete_before_an_interrupt_is_summed_up_and_the_rest_put_aside():
+    stub, a, out = Stub(CUT), cut_set(), path_in("out")
+    process = Process([TOOL, "repeat", "5", "-o", out, "--", stub.path, a], env=stub.env)
+    stub.await_note(4)
+    process.kill(signal.SIGINT)
+    ended(process, 130)
+    equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json.failed"])
+    check(f"run 3 of 5 is not complete: kept as {out}/003.json.failed" in process.err, process)
+    check("interrupted in run 3 of 5" in lines_of(process.err)[-1], process)
+    check(": 2 runs of cxi_write_lat" in lines_of(process.out)[0], process)
+    equal(len(lines_of(process.out)), 2 + len(SIZES), process)
+    compare(5, out, a)
+
+
+@test
+def what_was_not_asked_to_be_kept_is_summed_up_too_but_not_of_two_commands():
+    for commands, notes, lines in ((1, 4, 2 + len(SIZES)), (2, 6, 0)):
+        stub, a = Stub(CUT), cut_set()
+        process = Process([TOOL, "repeat", "5", *("--", stub.path, a) * commands], env=stub.env)
+        stub.await_note(notes)
+        process.kill(signal.SIGTERM)
+        ended(process, 143)
+        equal(len(lines_of(process.out)), lines, process)
+        check("003.json" not in process.err, process)
+        equal(os.listdir(stub.tmp), [])
+
+
+@test
+def the_document_of_a_run_that_failed_does_not_count():
+    failing = STUB + '[ "$n" != 003.json ] || { cp "$from/cut" "$2"; exit 1; }\n'
+    stub, a, out = Stub(failing), cut_set("failed"), path_in("out")
+    process = stub.repeat(1, "5", "-o", out, "--", stub.path, a)
+    equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json.failed"])
+    check("kept as " + out + "/003.json.failed" in process.err and not process.out, process)
+    compare(5, out, a)
+    stub, out = Stub('#!/bin/sh\necho x >"$2"\n'), path_in("out")
+    stub.repeat(2, "5", "-o", out, "--", stub.path)
+    equal(os.listdir(out), ["001.json.failed"])
+    # A condition that was not met: all was measured nevertheless.
+    stub, out = Stub(STUB + '[ "$n" != 003.json ] || exit 3\n'), path_in("out")
+    stub.repeat(3, "5", "-o", out, "--", stub.path, a)
+    equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json"])
+
+
+@test
+def too_few_runs_to_tell_are_said_before_they_are_made():
+    stub, a = Stub("#!/bin/sh\nexit 7\n"), a_set()
+    for runs, said in (("1", 1), ("4", 1), ("5", 0)):
+        process = stub.repeat(7, runs, "--", stub.path, a, "--", stub.path, a)
+        found = [line for line in lines_of(process.err) if "5 a side are needed to tell" in line]
+        equal(len(found), said, process)
+    check("a side" not in stub.repeat(7, "2", "--", stub.path, a).err)
+
+
+@test
+def a_tool_without_dashes_before_it_is_said_to_lack_them():
+    for args in (("2", "cxi_write_lat", "--local"), ("2", "cxi_write_lat", "-n", "100"),
+                 ("-o", "x", "2", "cxi_write_lat", "-s", "8")):
+        refused(2, "repeat", *args, names=("-- is missing before cxi_write_lat",))
+    refused(2, "repeat", "2", "--nosuch", "--", "x", names=("unknown option: --nosuch",))
+    refused(2, "repeat", "2", "--nosuch", names=("unknown option: --nosuch",))
+
+
 @test
 def commands_that_do_not_do_their_part_are_refused():
     stub = Stub()
@@ -603,8 +774,12 @@ def commands_that_do_not_do_their_part_are_refused():
 def commands_that_cannot_be_compared_are_found_out_after_one_run_of_each():
     stub, a, b = Stub(), a_set(turn=0), a_set(turn=1, fabric="soft")
     process = stub.repeat(2, "8", "--", stub.path, a, "--", stub.path, b)
-    check("not comparable: fabric" in process.err, process)
+    check("not comparable: fabric null in run 1 of A, soft in run 1 of B" in process.err, process)
+    check(stub.tmp not in process.err, process)
     equal(len(stub.noted()), 2)
+    kept = path_in("kept")
+    process = stub.repeat(2, "8", "-o", kept, "--", stub.path, a, "--", stub.path, b)
+    check(f"null in {kept}/a/001.json, soft in {kept}/b/001.json" in process.err, process)
     stub.repeat(0, "8", "--force", "--", stub.path, a, "--", stub.path, b)
 
 

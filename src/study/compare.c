@@ -122,8 +122,9 @@ static int check_run(const struct study_run *first, const struct study_run *run)
         if (!alike(&first->results[i], &run->results[i], LIKE_ALL))
             return say_unlike(first, &first->results[i], run, &run->results[i]);
     if (first->result_count != run->result_count)
-        return fail(-EINVAL, "not comparable: %zu results in %s, %zu in %s", first->result_count,
-                    first->path, run->result_count, run->path);
+        return fail(-EINVAL, "not comparable: %zu %s in %s, %zu in %s", first->result_count,
+                    first->result_count == 1 ? "result" : "results", first->path, run->result_count,
+                    run->path);
     return 0;
 }
 
@@ -303,9 +304,8 @@ static enum study_outcome judge(const struct work *w, const struct study_shift *
     return s->shift > 0 ? STUDY_SLOWER : STUDY_FASTER;
 }
 
-/* The least number of runs a side with which so many rows, each fully apart in one deal and its
- * mirror image, stay below alpha. */
-static size_t runs_for(size_t rows)
+/* Each row is fully apart in one deal and its mirror image. */
+size_t study_runs_needed(size_t rows)
 {
     size_t runs = 2;
     while (2 * (double)rows / rank_choose(2 * runs, runs) > STUDY_ALPHA)
@@ -333,8 +333,8 @@ static void conclude(const struct work *w, struct study_comparison *c)
                  : c->slower ? STUDY_SLOWER
                  : c->faster ? STUDY_FASTER
                              : STUDY_SAME;
-    c->runs_needed = runs_for(1);
-    c->runs_wanted = runs_for(c->count - c->absent);
+    c->runs_needed = study_runs_needed(1);
+    c->runs_wanted = study_runs_needed(c->count - c->absent);
 }
 
 /* Was all of one set begun before anything of the other? */

@@ -148,6 +148,21 @@ bool cast_crowded(const struct cast *cast)
     return cast->curve_count > FEW;
 }
 
+size_t cast_first_size(const struct cast *cast)
+{
+    size_t first = 0, most = 0;
+    for (size_t i = 0; i < cast->size_count; i++) {
+        size_t have = 0;
+        for (size_t j = 0; j < cast->curve_count; j++) {
+            const struct study_result *result = curve_at(&cast->curves[j], cast->sizes[i]);
+            have += result && result->count;
+        }
+        first = have > most ? i : first;
+        most = have > most ? have : most;
+    }
+    return first;
+}
+
 const struct study_result *curve_at(const struct curve *curve, uint64_t size)
 {
     for (size_t i = 0; i < curve->count; i++)

@@ -336,7 +336,7 @@ void describe_differences(const struct cast *cast, FILE *out)
             for (size_t j = 0; j < count; j++) {
                 const char *name = pairs[j].name;
                 if (named_before(cast, i, source, name) || !differs(cast, source, name) ||
-                    (source == OPTIONS && option_is_incidental(name)))
+                    (source == OPTIONS && option_incidental(name)))
                     continue;
                 if (!found++)
                     fputs("<section id=\"differences\">\n<h2>In what the runs differ</h2>\n<div "

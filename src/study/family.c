@@ -4,13 +4,19 @@
 
 #include <string.h>
 
-bool option_is_incidental(const char *name)
+int option_incidental(const char *name)
 {
-    static const char *const names[] = {"json", "csv", "port"};
-    for (size_t i = 0; i < LENGTH(names); i++)
-        if (text_same(name, names[i]))
-            return true;
-    return false;
+    static const struct {
+        const char *name;
+        int words;
+    } options[] = {{"json", 2},       {"csv", 2},       {"percentiles", 2}, {"fail-if", 2},
+                   {"report-all", 1}, {"csv-table", 1}, {"final", 1},       {"numeric", 1},
+                   {"list", 1},       {"help", 1},      {"version", 1},     {"port", 2},
+                   {"wait", 2},       {"bind", 2}};
+    for (size_t i = 0; i < LENGTH(options); i++)
+        if (text_same(name, options[i].name))
+            return options[i].words;
+    return 0;
 }
 
 static bool same_program(const char *a, const char *b)
@@ -26,7 +32,7 @@ static bool same_options(const struct study_run *a, const struct study_run *b)
         return false;
     for (size_t i = 0; i < a->option_count; i++)
         if (!text_same(a->options[i].name, b->options[i].name) ||
-            (!option_is_incidental(a->options[i].name) &&
+            (!option_incidental(a->options[i].name) &&
              !text_same(a->options[i].value, b->options[i].value)))
             return false;
     return true;

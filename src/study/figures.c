@@ -123,59 +123,67 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The least size that the family has samples of. */
-static const struct study_result *smallest(const struct cast *cast, size_t family)
+static bool has_figure(const struct study_result *result)
+{
+    return result && isfinite(result_time(result));
+}
+
+/* What the family has of that size, or else of the least size that it has a figure of. */
+static const struct study_result *figure_at(const struct cast *cast, size_t family, uint64_t size)
 {
     const struct study_result *found = NULL;
     for (size_t i = 0; i < cast->curve_count; i++) {
         const struct curve *curve = &cast->curves[i];
-        for (size_t j = 0; j < curve->count && curve->family == family; j++) {
-            const struct study_result *result = curve->results[j];
-            if (result->count && isfinite(result->median_us) &&
-                (!found || result->size < found->size))
-                found = result;
-        }
+        if (curve->family != family)
+            continue;
+        if (has_figure(curve_at(curve, size)))
+            return curve_at(curve, size);
+        for (size_t j = 0; j < curve->count; j++)
+            if (has_figure(curve->results[j]) && (!found || curve->results[j]->size < found->size))
+                found = curve->results[j];
     }
     return found;
 }
 
-static void card_of_many(const struct cast *cast, size_t family, uint64_t size, const char *text,
-                         FILE *out)
+static void card_of_many(const struct cast *cast, size_t family, const struct study_result *like,
+                         const char *text, FILE *out)
 {
-    double *medians = calloc(cast->families[family].members + 1, sizeof *medians);
+    double *figures = calloc(cast->families[family].members + 1, sizeof *figures);
     char middle[24], low[24], high[24];
     size_t n = 0;
-    for (size_t i = 0; i < cast->curve_count && medians; i++) {
-        const struct study_result *result = curve_at(&cast->curves[i], size);
-        if (cast->curves[i].family == family && result && result->count &&
-            isfinite(result->median_us))
-            medians[n++] = result->median_us;
+    for (size_t i = 0; i < cast->curve_count && figures; i++) {
+        const struct study_result *result = curve_at(&cast->curves[i], like->size);
+        if (cast->curves[i].family == family && has_figure(result))
+            figures[n++] = result_time(result);
     }
     if (n) {
-        qsort(medians, n, sizeof *medians, ascending);
-        time_figure((medians[(n - 1) / 2] + medians[n / 2]) / 2, middle, sizeof middle);
-        time_figure(medians[0], low, sizeof low);
-        time_figure(medians[n - 1], high, sizeof high);
-        fprintf(out, "<strong>%s</strong> <small>middle of %zu medians at %s</small>\n", middle, n,
-                text);
+        qsort(figures, n, sizeof *figures, ascending);
+        time_figure((figures[(n - 1) / 2] + figures[n / 2]) / 2, middle, sizeof middle);
+        time_figure(figures[0], low, sizeof low);
+        time_figure(figures[n - 1], high, sizeof high);
+        fprintf(out, "<strong>%s</strong> <small>%s %zu %s at %s</small>\n", middle,
+                result_streams(like) ? "a message, middle of" : "middle of", n,
+                result_streams(like) ? "runs" : "medians", text);
         fprintf(out, "<p><small>from</small> %s <small>to</small> %s</p>\n", low, high);
     }
-    free(medians);
+    free(figures);
 }
 
 static void card_of_one(const struct study_result *result, const char *text, FILE *out)
 {
     char value[24];
     double tail = result_percentile(result, 99);
-    time_figure(result->median_us, value, sizeof value);
-    fprintf(out, "<strong>%s</strong> <small>median at %s</small>\n<p>", value, text);
+    time_figure(result_time(result), value, sizeof value);
+    fprintf(out, "<strong>%s</strong> <small>%s at %s</small>\n", value,
+            result_streams(result) ? "a message" : "median", text);
+    if (result_streams(result))
+        return;
     if (isfinite(tail)) {
         time_figure(tail, value, sizeof value);
-        fprintf(out, "%s <small>99th percentile</small>", value);
+        fprintf(out, "<p>%s <small>99th percentile</small></p>\n", value);
     } else {
-        fputs("<small>no 99th percentile: too few samples</small>", out);
+        fputs("<p><small>no 99th percentile: too few samples</small></p>\n", out);
     }
-    fputs("</p>\n", out);
 }
 
 static double best_bandwidth(const struct cast *cast, size_t family)
@@ -188,25 +196,25 @@ static double best_bandwidth(const struct cast *cast, size_t family)
     return best;
 }
 
-static void card(const struct cast *cast, size_t family, FILE *out)
+static void card(const struct cast *cast, size_t family, uint64_t size, FILE *out)
 {
-    const struct study_result *least = smallest(cast, family);
+    const struct study_result *result = figure_at(cast, family, size);
     double bandwidth = best_bandwidth(cast, family);
     char text[24];
     fprintf(out, "<div class=\"h%zu\"><div class=\"who\">", family % HUES);
     html_text(out, cast->families[family].label);
     fputs("</div>\n", out);
-    if (least) {
-        size_words(least->size, text, sizeof text);
+    if (result) {
+        size_words(result->size, text, sizeof text);
         if (cast->families[family].members > 1)
-            card_of_many(cast, family, least->size, text, out);
+            card_of_many(cast, family, result, text, out);
         else
-            card_of_one(least, text, out);
+            card_of_one(result, text, out);
     } else {
         fputs("<strong>-</strong> <small>no samples</small>\n", out);
     }
     if (isfinite(bandwidth))
-        fprintf(out, "<p>%.4g MiB/s <small>at most</small></p>\n", bandwidth / (1 << 20));
+        fprintf(out, "<p>%.4g MiB/s <small>best</small></p>\n", bandwidth / (1 << 20));
     fputs("</div>\n", out);
 }
 
@@ -228,8 +236,10 @@ void figures_headline(const struct cast *cast, FILE *out)
     if (!cast->curve_count)
         fputs("<p class=\"none\">Nothing was measured.</p>\n", out);
     fputs("<div class=\"cards\">\n", out);
+    /* All at the size that the page opens on, as far as they have it. */
+    size_t first = cast_first_size(cast);
     for (size_t i = 0; i < cast->family_count && i < CARDS; i++)
-        card(cast, i, out);
+        card(cast, i, cast->sizes[first], out);
     fputs("</div>\n</header>\n", out);
 }
 
@@ -238,7 +248,7 @@ void figures_headline(const struct cast *cast, FILE *out)
 struct columns {
     double percents[PERCENTS];
     size_t percent_count;
-    bool bandwidth, rate, labels;
+    bool bandwidth, rate, labels, streams;
 };
 
 static void add_percent(struct columns *columns, double percent)
@@ -266,6 +276,7 @@ static struct columns columns_of(const struct cast *cast)
             columns.bandwidth |= isfinite(result->bytes_per_s);
             columns.rate |= isfinite(result->messages_per_s);
             columns.labels |= result->label && result->label[0];
+            columns.streams |= result_streams(result);
             for (size_t k = 0; k < result->percentile_count; k++)
                 add_percent(&columns, result->percentiles[k].percent);
         }
@@ -393,8 +404,8 @@ void figures_table(const struct cast *cast, FILE *out)
     for (size_t i = 0; i < cast->run_count; i++)
         for (size_t j = 0; j < cast->runs[i].result_count; j++)
             row(cast, i, j, &columns, out);
-    fputs("</tbody></table>\n</div>\n<p class=\"sub\">A percentile is given where at least ten "
-          "samples "
-          "lie beyond it, otherwise -.</p>\n</section>\n",
-          out);
+    fprintf(out,
+            "</tbody></table>\n</div>\n<p class=\"sub\">A percentile is given where at least ten "
+            "samples lie beyond it, otherwise -.%s</p>\n</section>\n",
+            columns.streams ? " Times of streams are from one post to the next." : "");
 }

@@ -90,7 +90,7 @@ static const char *word_end(const char *at)
     return at;
 }
 
-/* 2: the word says where results go, and the next one too; 1: the word alone; 0: neither. */
+/* How many words, from this one on, say nothing of the figures. */
 static int incidental_words(const char *word, size_t length)
 {
     char name[16];
@@ -99,7 +99,8 @@ static int incidental_words(const char *word, size_t length)
     const char *equals = memchr(word, '=', length);
     snprintf(name, sizeof name, "%.*s", (int)((equals ? equals : word + length) - word - 2),
              word + 2);
-    return !option_is_incidental(name) ? 0 : equals ? 1 : 2;
+    int words = option_incidental(name);
+    return words && equals ? 1 : words;
 }
 
 /* What was asked for: the command without its folder and without where its results went. */

@@ -90,22 +90,9 @@ static bool any_course(const struct cast *cast)
     return false;
 }
 
-/* The size that is shown first: the least of which there are samples. */
-static size_t first_size(const struct cast *cast)
-{
-    for (size_t i = 0; i < cast->size_count; i++) {
-        for (size_t j = 0; j < cast->curve_count; j++) {
-            const struct study_result *result = curve_at(&cast->curves[j], cast->sizes[i]);
-            if (result && result->bucket_count)
-                return i;
-        }
-    }
-    return 0;
-}
-
 static void size_choice(const struct cast *cast, FILE *out)
 {
-    size_t chosen = first_size(cast);
+    size_t chosen = cast_first_size(cast);
     char text[24];
     fputs("<fieldset class=\"sizes\" aria-label=\"Size\">\n", out);
     for (size_t i = 0; i < cast->size_count; i++) {
@@ -116,6 +103,22 @@ static void size_choice(const struct cast *cast, FILE *out)
                 i, i == chosen ? " checked" : "", text);
     }
     fputs("</fieldset>\n", out);
+}
+
+/* Who is not in the plots of a size, though they are in the legend. */
+static void lacking(const struct cast *cast, uint64_t size, FILE *out)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < cast->curve_count; i++) {
+        const struct study_result *result = curve_at(&cast->curves[i], size);
+        if ((result && result->count) || found++ >= FEW)
+            continue;
+        fputs(found > 1 ? ", " : "<p class=\"sub wide\">Not at this size: ", out);
+        html_text(out, cast->curves[i].label);
+    }
+    if (found > FEW)
+        fprintf(out, " and %zu more", found - FEW);
+    fputs(found ? "</p>\n" : "", out);
 }
 
 static int spreads(const struct cast *cast, FILE *out)
@@ -136,6 +139,7 @@ static int spreads(const struct cast *cast, FILE *out)
             fprintf(out, "<div class=\"plots spread z%zu\"><h3>%s</h3>\n", i, text);
         else
             fputs("<div class=\"plots\">\n", out);
+        lacking(cast, cast->sizes[i], out);
         status = spread_draw(cast, cast->sizes[i], out);
         fputs("</div>\n", out);
     }

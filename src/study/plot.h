@@ -76,11 +76,18 @@ bool run_same_command(const struct study_run *a, const struct study_run *b);
 /* More curves than can be told apart: thin lines, and one for each family. */
 bool cast_crowded(const struct cast *cast);
 
+/* Which of the sizes is looked at first: the least that most curves have samples of. */
+size_t cast_first_size(const struct cast *cast);
+
 /* The result of that size; NULL if there is none. */
 const struct study_result *curve_at(const struct curve *curve, uint64_t size);
 
 /* It sends without waiting: what it shows is a rate, not a latency. */
 bool result_streams(const struct study_result *result);
+
+/* The time that stands for it: its median; of a stream, one by the message rate, because posts may
+ * follow each other much faster than messages get through. NAN if there is none. */
+double result_time(const struct study_result *result);
 
 /* What the document says, or else its histogram if ten samples lie beyond; NAN otherwise. */
 double result_percentile(const struct study_result *result, double percent);
@@ -161,6 +168,8 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
                   const double *y, size_t count, size_t first);
 void plot_close(struct plot *plot);
+/* The family's shape around wherever the path is. */
+const char *plot_marker(size_t family);
 
 /* ---- figures (sweep.c, spread.c) ---- */
 
@@ -180,8 +189,9 @@ void figures_table(const struct cast *cast, FILE *out);
 void describe_differences(const struct cast *cast, FILE *out);
 void describe_runs(const struct cast *cast, FILE *out);
 
-/* What differs between runs of one command because it must: where results go. */
-bool option_is_incidental(const char *name);
+/* No figure comes of it: where results go and what is shown of them, how the ends meet. How many
+ * words it takes, with its own; 0 if it matters. */
+int option_incidental(const char *name);
 
 /* Made of plot.css, page.css and page.js when this is built. */
 extern const char plot_style[], page_style[], page_script[], page_script_hash[];

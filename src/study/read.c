@@ -611,6 +611,8 @@ int study_parse(struct study_run *run, const char *path, const char *text, size_
     struct reader r = {.path = path};
     json_error_t error;
     *run = (struct study_run){0};
+    if (!length)
+        return fail(-EINVAL, "%s: it is empty", path);
     json_t *root = tree_grow(text, length, &error);
     int status = root ? check_schema(&r, root) : not_json(&r, &error);
     if (!status && !(run->path = keep_text(&r, path)))
@@ -682,5 +684,9 @@ int study_read(struct study_run *run, const char *path)
     if (!status)
         status = study_parse(run, path, text, length);
     free(text);
-    return status;
+    if (status)
+        return status;
+    run->file[0] = facts.st_dev;
+    run->file[1] = facts.st_ino;
+    return 0;
 }

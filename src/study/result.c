@@ -13,6 +13,13 @@ bool result_streams(const struct study_result *result)
     return result->method && strncmp(result->method, "stream", 6) == 0;
 }
 
+double result_time(const struct study_result *result)
+{
+    if (result_streams(result))
+        return result->messages_per_s > 0 ? 1e6 / result->messages_per_s : NAN;
+    return result->count && isfinite(result->median_us) ? result->median_us : NAN;
+}
+
 uint64_t result_samples(const struct study_result *result)
 {
     uint64_t samples = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of runs, and what differs between two of them besides the figures. */
-#include "study/study.h"
+#include "study/plot.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static int is_document(const struct dirent *entry)
 
 static int read_entry(struct study_set *set, const char *name)
 {
-    char path[4096];
+    char path[STUDY_PATH];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", set->path, name) >= sizeof path)
         return fail(-EINVAL, "%s: a path that is too long", set->path);
     int status = study_read(&set->runs[set->count], path);
@@ -50,12 +50,35 @@ static int read_folder(struct study_set *set)
     return status;
 }
 
-int study_set_read(struct study_set *set, const char *path)
+static bool is_folder(const char *path)
 {
     struct stat facts;
+    return !stat(path, &facts) && S_ISDIR(facts.st_mode);
+}
+
+static bool has_documents(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry = NULL;
+    while (folder && (entry = readdir(folder)) && !is_document(entry))
+        continue;
+    if (folder)
+        closedir(folder);
+    return entry;
+}
+
+bool study_sides(const char *path, char a[STUDY_PATH], char b[STUDY_PATH])
+{
+    return snprintf(a, STUDY_PATH, "%s/a", path) < STUDY_PATH && is_folder(a) &&
+           snprintf(b, STUDY_PATH, "%s/b", path) < STUDY_PATH && is_folder(b) &&
+           !has_documents(path);
+}
+
+int study_set_read(struct study_set *set, const char *path)
+{
     int status;
     *set = (struct study_set){.path = path};
-    if (!stat(path, &facts) && S_ISDIR(facts.st_mode)) {
+    if (is_folder(path)) {
         status = read_folder(set);
     } else if (!(set->runs = calloc(1, sizeof *set->runs))) {
         status = fail(-ENOMEM, "no memory for a run");
@@ -76,6 +99,17 @@ void study_set_free(struct study_set *set)
     *set = (struct study_set){0};
 }
 
+int study_spare(const struct study_run *runs, size_t count, const char *path)
+{
+    struct stat facts;
+    if (strcmp(path, "-") == 0 || stat(path, &facts) || !S_ISREG(facts.st_mode))
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].file[0] == facts.st_dev && runs[i].file[1] == facts.st_ino)
+            return fail(-EINVAL, "%s: a result that is read, and not to be written over", path);
+    return 0;
+}
+
 /* ---- differences ---- */
 
 enum { LISTS = 3 };
@@ -87,14 +121,18 @@ static const struct study_pair *list_of(const struct study_run *run, int list, s
     return list == 0 ? run->options : list == 1 ? run->client : run->server;
 }
 
-static const char *value_in(const struct study_run *run, int list, const char *name)
+/* NULL if it is not named there. */
+static const char *said_in(const struct study_run *run, int list, const char *name)
 {
     size_t count;
     const struct study_pair *pairs = list_of(run, list, &count);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pairs[i].name, name) == 0)
-            return pairs[i].value;
-    return "";
+    return pair_value(pairs, count, name);
+}
+
+static const char *value_in(const struct study_run *run, int list, const char *name)
+{
+    const char *said = said_in(run, list, name);
+    return said ? said : "";
 }
 
 /* What all runs of a set say. */
@@ -107,10 +145,10 @@ static const char *value_of(const struct study_set *set, int list, const char *n
     return value;
 }
 
-/* What differs from one run to the next of itself: where the result went, names handed out. */
+/* What no figure comes of, and names handed out. */
 static bool passing(int list, const char *name)
 {
-    return list ? strcmp(name, "name") == 0 : strcmp(name, "json") == 0 || strcmp(name, "csv") == 0;
+    return list ? strcmp(name, "name") == 0 : option_incidental(name) != 0;
 }
 
 /* Two ends that changed alike are said once. */
@@ -146,7 +184,7 @@ void study_differences(const struct study_set *a, const struct study_set *b,
         const struct study_pair *pairs = list_of(&sets[k % 2]->runs[0], list, &count);
         for (size_t i = 0; i < count; i++) {
             /* B's own names only where A does not have them. */
-            if (k % 2 == 0 || !*value_in(&a->runs[0], list, pairs[i].name))
+            if (k % 2 == 0 || !said_in(&a->runs[0], list, pairs[i].name))
                 say_difference(sets, list, pairs[i].name, say, arg);
         }
     }

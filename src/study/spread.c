@@ -22,6 +22,30 @@ struct spread {
     const char *word_list[GRID];
 };
 
+/* ---- what was timed ---- */
+
+/* Samples of a stream are no latencies: nothing is waited for between two posts. */
+static bool any_of(const struct spread *spread, bool streams)
+{
+    for (size_t i = 0; i < spread->cast->curve_count; i++)
+        if (spread->results[i] && result_streams(spread->results[i]) == streams)
+            return true;
+    return false;
+}
+
+static const char *time_title(const struct spread *spread)
+{
+    bool streams = any_of(spread, true), others = any_of(spread, false);
+    return streams && others ? "Time" : streams ? "From one post to the next" : "Latency";
+}
+
+/* Behind the sentences of a caption. */
+static const char *time_note(const struct spread *spread)
+{
+    bool mixed = any_of(spread, true) && any_of(spread, false);
+    return mixed ? " Of streams: from one post to the next." : "";
+}
+
 /* ---- percentiles ---- */
 
 /* Nines of the grid's points; a half, a quarter and their like are exact. */
@@ -71,7 +95,7 @@ static void draw_percentiles(struct spread *spread, FILE *out)
     struct plot plot = {.out = out, .value = "", .unit = "us", .crowded = cast_crowded(cast)};
     size_t most = 0, n;
     axis_open(&plot.x, "Percentile", AXIS_PERCENTILE, AXIS_LINEAR);
-    axis_open(&plot.y, "Latency", AXIS_TIME, AXIS_EITHER);
+    axis_open(&plot.y, time_title(spread), AXIS_TIME, AXIS_EITHER);
     axis_fit(&plot.x, 0);
     for (size_t i = 0; i < cast->curve_count; i++) {
         n = percentile_points(spread, i, spread->points);
@@ -95,9 +119,10 @@ static void draw_percentiles(struct spread *spread, FILE *out)
                    DRAW_ROUGHLY);
     }
     plot_close(&plot);
-    fputs("<figcaption>The axis gives every further nine the same room. A curve ends where fewer "
-          "than ten samples lie beyond.</figcaption>\n</figure>\n",
-          out);
+    fprintf(out,
+            "<figcaption>The axis gives every further nine the same room. A curve ends where fewer "
+            "than ten samples lie beyond.%s</figcaption>\n</figure>\n",
+            time_note(spread));
 }
 
 /* ---- histogram ---- */
@@ -217,7 +242,7 @@ static void draw_histogram(struct spread *spread, FILE *out)
     struct plot plot = {
         .out = out, .value = "", .unit = "%", .crowded = spread->cast->family_count > FEW};
     double edges[COLUMNS + 1], most = 0;
-    axis_open(&plot.x, "Latency", AXIS_TIME, AXIS_EITHER);
+    axis_open(&plot.x, time_title(spread), AXIS_TIME, AXIS_EITHER);
     histogram_range(spread, &plot.x);
     fputs("<figure>\n<h3>Histogram</h3>\n", out);
     if (!isfinite(plot.x.low)) {
@@ -241,7 +266,7 @@ static void draw_histogram(struct spread *spread, FILE *out)
         time_text(most, text, sizeof text);
         fprintf(out, ". Right of the edge: %.0f, up to %s", beyond, text);
     }
-    fputs(".</figcaption>\n</figure>\n", out);
+    fprintf(out, ".%s</figcaption>\n</figure>\n", time_note(spread));
 }
 
 /* ---- course in time ---- */
@@ -271,7 +296,7 @@ static size_t course_axes(const struct spread *spread, struct plot *plot)
 {
     size_t all = 0;
     axis_open(&plot->x, "Time since the measurement began [s]", AXIS_NUMBER, AXIS_LINEAR);
-    axis_open(&plot->y, "Latency", AXIS_TIME, AXIS_EITHER);
+    axis_open(&plot->y, time_title(spread), AXIS_TIME, AXIS_EITHER);
     plot->x.from_zero = true;
     for (size_t i = 0; i < spread->cast->curve_count; i++) {
         size_t n = course_points(spread->results[i], spread->points, !plot->crowded);
@@ -300,8 +325,9 @@ static void draw_course(struct spread *spread, FILE *out)
                    DRAW_ROUGHLY | (n == 1 ? DRAW_MARKERS : 0));
     }
     plot_close(&plot);
-    fprintf(out, "<figcaption>Mean of each stretch%s.</figcaption>\n</figure>\n",
-            plot.crowded ? "" : "; the band reaches from the least to the largest sample");
+    fprintf(out, "<figcaption>Mean of each stretch%s.%s</figcaption>\n</figure>\n",
+            plot.crowded ? "" : "; the band reaches from the least to the largest sample",
+            time_note(spread));
 }
 
 /* ---- the three ---- */

@@ -72,7 +72,8 @@ struct study_run {
     size_t result_count;
     struct study_verdict *verdicts;
     size_t verdict_count;
-    void *own; /* what all of it lies in */
+    uint64_t file[2]; /* which one it was read from: device and inode; from memory, none */
+    void *own;        /* what all of it lies in */
 };
 
 /* -EINVAL and a sentence that names the file if it cannot be read, or is not a document of a
@@ -95,7 +96,16 @@ struct study_set {
 };
 
 int study_set_read(struct study_set *set, const char *path);
+
+/* Whether a folder has no *.json itself, but folders a and b: two sets, whose paths these are. */
+enum { STUDY_PATH = 4096 };
+bool study_sides(const char *path, char a[STUDY_PATH], char b[STUDY_PATH]);
+
 void study_set_free(struct study_set *set);
+
+/* -EINVAL and a sentence if path is the very file that one of the runs was read from: written to,
+ * it would be lost. */
+int study_spare(const struct study_run *runs, size_t count, const char *path);
 
 /* Calls say with every option and every fact of a machine that is not the same in both. */
 void study_differences(const struct study_set *a, const struct study_set *b,
@@ -155,6 +165,9 @@ struct study_comparison {
  * what all have in common, by size alone if there is nothing else. Pointers lead into the sets. */
 int study_compare(const struct study_set *a, const struct study_set *b,
                   const struct study_terms *terms, struct study_comparison *comparison);
+/* The least number of runs a side with which one of so many rows can be told to differ. */
+size_t study_runs_needed(size_t rows);
+
 void study_comparison_free(struct study_comparison *comparison);
 
 /* How far the runs of one set lie apart: the median of the figure over the runs, the least and the

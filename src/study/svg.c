@@ -141,12 +141,17 @@ static void whiskers(struct plot *plot, const struct point *points, size_t count
 }
 
 /* Shapes differ as well as hues: for paper, and for eyes that see few of them. */
-static void marker(struct plot *plot, size_t family, const struct point *point)
+const char *plot_marker(size_t family)
 {
     static const char *const shapes[] = {"m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "m-3.5-3.5h7v7h-7z",
                                          "m0-5l5 5l-5 5l-5-5z", "m0-5l4.8 8.4h-9.6z"};
+    return shapes[family % LENGTH(shapes)];
+}
+
+static void marker(struct plot *plot, size_t family, const struct point *point)
+{
     place(plot, "M", point->x, point->y);
-    fputs(shapes[family % LENGTH(shapes)], plot->out);
+    fputs(plot_marker(family), plot->out);
 }
 
 static void value_text(FILE *out, double value, bool roughly)

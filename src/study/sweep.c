@@ -9,16 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEDIAN_NOTE "Median; the band reaches up to the 99th percentile."
+#define POOLED_NOTE "Thin lines are single runs, thick ones the middle of their runs."
 
 static const struct {
     const char *title, *axis, *value, *unit, *note;
     enum axis_kind kind;
     bool streams;
 } kinds[SWEEPS] = {
-    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us", MEDIAN_NOTE, AXIS_TIME, false},
-    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "median", "us", MEDIAN_NOTE,
-                           AXIS_TIME, true},
+    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us",
+                       "Median; the band reaches up to the 99th percentile.", AXIS_TIME, false},
+    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "a message", "us",
+                           "One by the message rate.", AXIS_TIME, true},
     [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
                          "Over the whole time of each test.", AXIS_NUMBER, true},
     [SWEEP_RATE] = {"Message rate", "Messages a second", "rate", "messages/s",
@@ -33,8 +34,14 @@ static double value_of(const struct study_result *result, enum sweep what)
     case SWEEP_RATE:
         return result->messages_per_s;
     default:
-        return result->count ? result->median_us : NAN;
+        return result_time(result);
     }
+}
+
+/* How far the band reaches. */
+static double tail_of(const struct study_result *result, enum sweep what)
+{
+    return what == SWEEP_LATENCY ? result_percentile(result, 99) : NAN;
 }
 
 static bool shown(const struct study_result *result, enum sweep what)
@@ -59,10 +66,8 @@ static size_t curve_points(const struct curve *curve, enum sweep what, struct po
     size_t n = 0;
     for (size_t i = 0; i < curve->count; i++) {
         const struct study_result *result = curve->results[i];
-        bool timed = kinds[what].kind == AXIS_TIME;
         if (shown(result, what))
-            set_point(&points[n++], result->size, value_of(result, what),
-                      timed ? result_percentile(result, 99) : NAN);
+            set_point(&points[n++], result->size, value_of(result, what), tail_of(result, what));
     }
     return n;
 }
@@ -93,7 +98,7 @@ static size_t family_points(const struct cast *cast, size_t family, enum sweep w
             const struct study_result *result = curve_at(&cast->curves[i], cast->sizes[s]);
             if (cast->curves[i].family != family || !result || !shown(result, what))
                 continue;
-            double tail = kinds[what].kind == AXIS_TIME ? result_percentile(result, 99) : NAN;
+            double tail = tail_of(result, what);
             room[values++] = value_of(result, what);
             if (isfinite(tail))
                 tails[ends++] = tail;
@@ -226,21 +231,32 @@ static size_t sizes_shown(const struct cast *cast, enum sweep what, uint64_t *si
     return count;
 }
 
-static void file_legend(const struct cast *cast, FILE *out)
+/* Lines of text below the plot of a file, one under the other. */
+enum { FILE_LEFT = 104, FILE_LINE = 22 };
+
+static int file_line(size_t number)
 {
+    return PLOT_HEIGHT + 50 + FILE_LINE * (int)number;
+}
+
+static void file_legend(const struct cast *cast, const char *const *notes, size_t count, FILE *out)
+{
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "<text x=\"%d\" y=\"%d\">%s</text>\n", FILE_LEFT, file_line(i), notes[i]);
     for (size_t i = 0; i < cast->family_count; i++) {
-        int y = PLOT_HEIGHT + 50 + 22 * (int)i;
-        fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M104 %dh34\"/>", i,
-                i % HUES, i / HUES % 4, y - 5);
-        fprintf(out, "<text class=\"key\" x=\"148\" y=\"%d\">", y);
+        int y = file_line(count + i);
+        fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M%d %dh34\"/>", i,
+                i % HUES, i / HUES % 4, FILE_LEFT, y - 5);
+        fprintf(out, "<path class=\"m\" d=\"M%d %d%s\"/>", FILE_LEFT + 17, y - 5, plot_marker(i));
+        fprintf(out, "<text class=\"key\" x=\"%d\" y=\"%d\">", FILE_LEFT + 44, y);
         html_text(out, cast->families[i].label);
         fputs("</text></g>\n", out);
     }
 }
 
-static void file_open(const struct cast *cast, const char *title, FILE *out)
+static void file_open(const struct cast *cast, const char *title, size_t notes, FILE *out)
 {
-    int height = PLOT_HEIGHT + 44 + 22 * (int)cast->family_count + 10;
+    int height = file_line(notes + cast->family_count) + 4;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\">\n<style>%s</style>\n",
@@ -264,8 +280,11 @@ static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_
         snprintf(title, sizeof title, "%s against size", kinds[what].title);
     else
         snprintf(title, sizeof title, "%s at %s", kinds[what].title, text);
+    bool pooled = plot.crowded && sizes > 1 && cast->family_count < cast->curve_count;
+    const char *const notes[] = {kinds[what].note, POOLED_NOTE};
+    size_t note_count = pooled ? 2 : 1;
     if (as_file)
-        file_open(cast, title, out);
+        file_open(cast, title, note_count, out);
     else
         fprintf(out, "<figure class=\"sweep\" data-sweep=\"%d\">\n<h2>%s</h2>\n", (int)what, title);
     if (sizes > 1)
@@ -274,12 +293,11 @@ static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_
         draw_slots(cast, what, &plot, title, points);
     if (as_file) {
         fputs("</svg>\n", out);
-        file_legend(cast, out);
+        file_legend(cast, notes, note_count, out);
         fputs("</svg>\n", out);
     } else {
-        bool pooled = plot.crowded && sizes > 1 && cast->family_count < cast->curve_count;
-        fprintf(out, "<figcaption>%s%s</figcaption>\n</figure>\n", kinds[what].note,
-                pooled ? " Thin lines are single runs, thick ones the middle of their runs." : "");
+        fprintf(out, "<figcaption>%s%s%s</figcaption>\n</figure>\n", notes[0], pooled ? " " : "",
+                pooled ? notes[1] : "");
     }
 }
 

@@ -168,16 +168,21 @@ static void print_difference(void *arg, const char *name, const char *was, const
     printf("%s: %s -> %s\n", name, was, is);
 }
 
+/* Of a single run there is no telling. */
+static double p_of(const struct view *v, const struct study_shift *s)
+{
+    return v->a->count == 1 || v->b->count == 1 ? NAN : s->p;
+}
+
 static void print_shift(const struct view *v, const struct names *names,
                         const struct study_shift *s)
 {
     char a[24], b[24], shift[24], interval[64], p[24];
-    bool lone = v->a->count == 1 || v->b->count == 1;
     us_text(s->a_us, a, sizeof a);
     us_text(s->b_us, b, sizeof b);
     percent_text(s->shift, shift, sizeof shift);
     interval_text(s, interval, sizeof interval);
-    p_text(lone ? NAN : s->p, p, sizeof p);
+    p_text(p_of(v, s), p, sizeof p);
     print_row(names, &s->row);
     printf(" %11s %11s %9s %20s %8s  %s\n", a, b, shift, interval, p, outcome_words[s->outcome]);
 }
@@ -254,7 +259,7 @@ static void write_difference(void *arg, const char *name, const char *was, const
     json_close(arg, '}');
 }
 
-static void write_shift(struct json *j, const struct study_shift *s)
+static void write_shift(struct json *j, const struct view *v, const struct study_shift *s)
 {
     json_open(j, NULL, '{');
     json_text(j, "test", s->row.of->test);
@@ -268,7 +273,7 @@ static void write_shift(struct json *j, const struct study_shift *s)
     json_number(j, "shift_percent", 100 * s->shift);
     json_number(j, "low_percent", 100 * s->low);
     json_number(j, "high_percent", 100 * s->high);
-    json_number(j, "p", s->p);
+    json_number(j, "p", p_of(v, s));
     json_text(j, "verdict", s->outcome == STUDY_ABSENT ? NULL : outcome_words[s->outcome]);
     json_close(j, '}');
 }
@@ -289,7 +294,7 @@ static void write_view(const struct view *v, FILE *out)
     json_close(&j, ']');
     json_open(&j, "shifts", '[');
     for (size_t i = 0; i < v->c->count; i++)
-        write_shift(&j, &v->c->shifts[i]);
+        write_shift(&j, v, &v->c->shifts[i]);
     json_close(&j, ']');
     json_close(&j, '}');
     fputc('\n', out);
@@ -353,6 +358,10 @@ int compare_sets(const struct study_set *a, const struct study_set *b,
     struct study_comparison c;
     int status = weft_terms(options, &terms);
     if (!status)
+        status = study_spare(a->runs, a->count, options->json);
+    if (!status)
+        status = study_spare(b->runs, b->count, options->json);
+    if (!status)
         status = study_compare(a, b, &terms, &c);
     if (status)
         return status;
@@ -373,12 +382,18 @@ int compare_sets(const struct study_set *a, const struct study_set *b,
 int compare_command(const struct command *command, int argc, char **argv)
 {
     static struct weft_options options;
-    const char *places[argc];
+    const char *places[argc + 1];
+    char sides[2][STUDY_PATH];
     struct study_set a = {0}, b = {0};
     struct study_terms terms;
     int given, status = weft_parse(command, argc, argv, &options, places, &given);
     if (status)
         return status < 0 ? status : 0;
+    if (given == 1 && study_sides(places[0], sides[0], sides[1])) {
+        given = 2;
+        places[0] = sides[0];
+        places[1] = sides[1];
+    }
     if (given != 2)
         return fail(-EINVAL, "%d given, but it takes two: A and B", given);
     status = weft_terms(&options, &terms);

@@ -314,6 +314,7 @@ static bool stolen(const struct sight *sight, struct finding *found)
         all += ticks[i];
     if (!sight->noise.steal_ms && ticks[7] * 1000 <= all)
         return false;
+    found->hint = !sight->noise.steal_ms && ticks[7] * 100 <= all;
     WHAT(found,
          "the hypervisor took %.2f %% of the CPUs' time since boot, %" PRIu64
          " ms while this was measured",

@@ -280,11 +280,34 @@ static int judge_run(const char *which, int ended)
     return WIFEXITED(ended) ? WEXITSTATUS(ended) : EXIT_SIGNAL + WTERMSIG(ended);
 }
 
+/* What the run left, if that is all it should have. */
+static int look_at(const struct side *s, const char *which, const char *path)
+{
+    struct study_run made;
+    if (access(path, F_OK))
+        return fail(-ENOENT, "%s wrote no document: is %s a tool with --json?", which, s->words[0]);
+    int status = study_read(&made, path);
+    if (status)
+        return status;
+    if (strcmp(made.state, "complete") != 0)
+        status = fail(-EINVAL, "%s: its document says %s", which, made.state);
+    study_free(&made);
+    return status;
+}
+
+/* Under a name by which it is not one of the runs of its folder. */
+static void put_aside(const struct repeat *r, const char *which, const char *path)
+{
+    char aside[PATH_MAX + 48];
+    snprintf(aside, sizeof aside, "%s.failed", path);
+    if (!rename(path, aside) && !r->passing)
+        warn("%s is not complete: kept as %s", which, aside);
+}
+
 static int run_once(const struct repeat *r, const struct side *s, uint64_t number)
 {
     char path[PATH_MAX + 32], which[128];
     pid_t child = -1;
-    struct study_run made;
     snprintf(path, sizeof path, "%s/%0*" PRIu64 ".json", s->folder, r->runs > 999 ? 4 : 3, number);
     snprintf(which, sizeof which, "run %" PRIu64 " of %" PRIu64 "%s%s", number, r->runs,
              r->side_count > 1 ? " of " : "", r->side_count > 1 ? side_names[s - r->sides] : "");
@@ -296,50 +319,74 @@ static int run_once(const struct repeat *r, const struct side *s, uint64_t numbe
     s->words[s->count + 1] = NULL;
     if (status)
         return status;
-    status = judge_run(which, await(r, child));
-    if (!status && access(path, F_OK))
-        status =
-            fail(-ENOENT, "%s wrote no document: is %s a tool with --json?", which, s->words[0]);
-    if (!status)
-        status = study_read(&made, path);
-    if (!status)
-        study_free(&made);
-    return status;
+    int ended = await(r, child), left = look_at(s, which, path);
+    if (left)
+        put_aside(r, which, path);
+    status = judge_run(which, ended);
+    return status ? status : left;
 }
 
 /* ---- what came of it ---- */
 
-static int read_sides(const struct repeat *r, struct study_set sets[SIDES])
+/* The sets, and what their runs are called where files would say nothing: they are about to go. */
+struct found {
+    struct study_set sets[SIDES];
+    char (*names[SIDES])[32];
+};
+
+static int name_runs(const struct repeat *r, struct found *found, int side)
+{
+    struct study_set *set = &found->sets[side];
+    set->path = r->sides[side].text;
+    if (!r->passing)
+        return 0;
+    found->names[side] = calloc(set->count, sizeof *found->names[side]);
+    if (!found->names[side])
+        return fail(-ENOMEM, "no memory for %zu runs", set->count);
+    for (size_t i = 0; i < set->count; i++) {
+        snprintf(found->names[side][i], sizeof found->names[side][i], "run %zu%s", i + 1,
+                 r->side_count == 1 ? ""
+                 : side             ? " of B"
+                                    : " of A");
+        set->runs[i].path = found->names[side][i];
+    }
+    return 0;
+}
+
+static int read_sides(const struct repeat *r, struct found *found)
 {
     int status = 0;
+    *found = (struct found){0};
     for (int i = 0; i < r->side_count && !status; i++) {
-        status = study_set_read(&sets[i], r->sides[i].folder);
+        status = study_set_read(&found->sets[i], r->sides[i].folder);
         if (!status)
-            sets[i].path = r->sides[i].text;
+            status = name_runs(r, found, i);
     }
     return status;
 }
 
-static void free_sides(struct study_set sets[SIDES])
+static void free_sides(struct found *found)
 {
-    for (int i = 0; i < SIDES; i++)
-        study_set_free(&sets[i]);
+    for (int i = 0; i < SIDES; i++) {
+        study_set_free(&found->sets[i]);
+        free(found->names[i]);
+    }
 }
 
 /* Whether the two can be compared is known after the first run of each. */
 static int check_pair(const struct repeat *r)
 {
-    struct study_set sets[SIDES] = {0};
+    struct found found;
     struct study_terms terms;
     struct study_comparison c;
-    int status = weft_terms(&r->options, &terms);
+    int status = read_sides(r, &found);
     if (!status)
-        status = read_sides(r, sets);
+        status = weft_terms(&r->options, &terms);
     if (!status)
-        status = study_compare(&sets[0], &sets[1], &terms, &c);
+        status = study_compare(&found.sets[0], &found.sets[1], &terms, &c);
     if (!status)
         study_comparison_free(&c);
-    free_sides(sets);
+    free_sides(&found);
     return status;
 }
 
@@ -361,13 +408,39 @@ static int run_all(const struct repeat *r)
 
 static int conclude(const struct repeat *r)
 {
-    struct study_set sets[SIDES] = {0};
-    int status = read_sides(r, sets);
+    struct found found;
+    int status = read_sides(r, &found);
     if (!status)
-        status = r->side_count > 1 ? compare_sets(&sets[0], &sets[1], &r->options)
-                                   : spread_set(&sets[0], &r->options);
-    free_sides(sets);
+        status = r->side_count > 1 ? compare_sets(&found.sets[0], &found.sets[1], &r->options)
+                                   : spread_set(&found.sets[0], &r->options);
+    free_sides(&found);
     return status;
+}
+
+/* What there is of one command is worth showing; of two, only all of it. */
+static int conclude_early(const struct repeat *r, int status)
+{
+    char why[512];
+    if (status != -EINTR || r->side_count > 1)
+        return status;
+    snprintf(why, sizeof why, "%s", fail_reason());
+    conclude(r);
+    return fail(status, "%s", why);
+}
+
+static bool has_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return true;
+    return false;
+}
+
+static void say_doubt(const struct repeat *r)
+{
+    size_t needed = study_runs_needed(1);
+    if (r->side_count > 1 && r->runs < needed)
+        warn("%" PRIu64 " of each is too few: %zu a side are needed to tell", r->runs, needed);
 }
 
 int repeat_command(const struct command *command, int argc, char **argv)
@@ -376,17 +449,19 @@ int repeat_command(const struct command *command, int argc, char **argv)
     struct repeat *r = &repeat;
     const char *places[argc];
     int given, status = weft_parse(command, argc, argv, &r->options, places, &given);
+    if (status < 0 && given > 1 && !has_dashes(argc, argv))
+        return fail(status, "-- is missing before %s: N -- TOOL ... [-- TOOL ...]", places[1]);
     if (status)
         return status < 0 ? status : 0;
     status = take_words(r, places, given);
     if (!status) {
+        say_doubt(r);
         hold_signals(r);
         status = make_folders(r);
     }
     if (!status)
         status = run_all(r);
-    if (!status)
-        status = conclude(r);
+    status = status ? conclude_early(r, status) : conclude(r);
     remove_passing(r);
     for (int i = 0; i < r->side_count; i++)
         free(r->sides[i].words);

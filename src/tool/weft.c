@@ -25,10 +25,11 @@ static const struct command commands[] = {
      .takes = WEFT_REPORT,
      .main = report_command},
     {.name = "compare",
-     .usage = "A B",
+     .usage = "A B | DIR",
      .what = "Say whether B is slower than A",
      .more = "A and B are documents that --json of a tool wrote, or folders of documents of runs\n"
-             "that repeat each other. Exit codes: 0 the same or faster, 3 slower, 5 cannot tell.\n",
+             "that repeat each other; DIR has both as its folders a and b, as repeat makes them.\n"
+             "Exit codes: 0 the same or faster, 3 slower, 5 cannot tell.\n",
      .takes = WEFT_COMPARE,
      .main = compare_command},
     {.name = "repeat",
@@ -178,6 +179,33 @@ static int pile_add(struct pile *pile, const char *path)
     return 0;
 }
 
+/* Or both sides of what repeat left. */
+static int pile_add_place(struct pile *pile, const char *path)
+{
+    char a[STUDY_PATH], b[STUDY_PATH];
+    if (!study_sides(path, a, b))
+        return pile_add(pile, path);
+    int status = pile_add(pile, a);
+    return status ? status : pile_add(pile, b);
+}
+
+static bool ends_in(const char *path, const char *end)
+{
+    size_t length = strlen(path);
+    return length > strlen(end) && strcasecmp(path + length - strlen(end), end) == 0;
+}
+
+static int check_page(const char *path)
+{
+    static const char *const others[] = {".json", ".pdf", ".png"};
+    if (!*path)
+        return fail(-EINVAL, "-o PAGE is missing (\"-\" is standard output)");
+    for (size_t i = 0; i < LENGTH(others); i++)
+        if (ends_in(path, others[i]))
+            return fail(-EINVAL, "%s: a page is HTML, or SVG", path);
+    return save_check(path);
+}
+
 static int write_page(const struct pile *pile, const char *path)
 {
     char *bytes = NULL;
@@ -185,9 +213,7 @@ static int write_page(const struct pile *pile, const char *path)
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return fail(-ENOMEM, "no memory for a page");
-    size_t end = strlen(path);
-    bool plot = end > 4 && strcmp(path + end - 4, ".svg") == 0;
-    int status = (plot ? study_plot : study_page)(pile->runs, pile->count, out);
+    int status = (ends_in(path, ".svg") ? study_plot : study_page)(pile->runs, pile->count, out);
     if (fclose(out) && !status)
         status = fail(-ENOMEM, "no memory for a page");
     if (!status)
@@ -206,11 +232,11 @@ int report_command(const struct command *command, int argc, char **argv)
         return status < 0 ? status : 0;
     if (!given)
         return fail(-EINVAL, "no result given (--help shows how)");
-    if (!*options.output)
-        return fail(-EINVAL, "-o PAGE is missing (\"-\" is standard output)");
-    status = save_check(options.output);
+    status = check_page(options.output);
     for (int i = 0; i < given && !status; i++)
-        status = pile_add(&pile, places[i]);
+        status = pile_add_place(&pile, places[i]);
+    if (!status)
+        status = study_spare(pile.runs, pile.count, options.output);
     if (!status)
         status = write_page(&pile, options.output);
     for (size_t i = 0; i < pile.count; i++)
