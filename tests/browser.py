@@ -23,8 +23,8 @@ class Browser:
         self.home = tempfile.mkdtemp(prefix="weft-browser-")
         ours_read, theirs_write = os.pipe()
         theirs_read, ours_write = os.pipe()
-        # It reads from descriptor 3 and writes to 4.
-        script = f'exec "$@" 3<&{theirs_read} 4>&{theirs_write}'
+        # It reads from descriptor 3 and writes to 4. A shell may know descriptors of one digit only.
+        script = 'exec "$@" 3<&0 4>&1 </dev/null >&2'
         self.errors = open(os.path.join(self.home, "stderr"), "wb")
         self.popen = subprocess.Popen(
             ["sh", "-c", script, "sh", path or find(), "--headless=new", "--no-sandbox", "--disable-gpu",
@@ -32,8 +32,7 @@ class Browser:
              "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", f"--user-data-dir={self.home}/profile",
              "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors,
-            pass_fds=(theirs_read, theirs_write), start_new_session=True)
+            stdin=theirs_read, stdout=theirs_write, stderr=self.errors, start_new_session=True)
         os.close(theirs_read)
         os.close(theirs_write)
         self.writer = os.fdopen(ours_write, "wb", buffering=0)
