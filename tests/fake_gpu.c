@@ -75,7 +75,7 @@ static uint64_t fault_at(const char *what)
                : UINT64_MAX;
 }
 
-static uint64_t copies;
+static _Atomic uint64_t copies;
 
 static unsigned device_count(void)
 {
@@ -849,7 +849,10 @@ CALL int zeCommandListAppendMemoryCopy(void *list, void *to, const void *from, s
 {
     if (signal || waits || events)
         return BAD_VALUE;
-    return begin_copy(list, to, block_at(to, length), from, block_at(from, length), length);
+    pthread_mutex_lock(&lock);
+    bool to_gpu = block_at(to, length), from_gpu = block_at(from, length);
+    pthread_mutex_unlock(&lock);
+    return begin_copy(list, to, to_gpu, from, from_gpu, length);
 }
 
 CALL int zeMemAllocDevice(void *in, const struct described *how, size_t length, size_t align,
