@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int cpu_pin(int64_t cpu)
@@ -25,23 +23,9 @@ int cpu_pin(int64_t cpu)
 /* Is cpu in a list such as "0-3,8" of a file in the CPU's folder? */
 static bool listed(size_t owner, const char *file, size_t cpu)
 {
-    char path[160], text[512] = "";
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/%s", owner, file);
-    FILE *list = fopen(path, "re");
-    if (!list)
-        return false;
-    if (!fgets(text, sizeof text, list))
-        text[0] = '\0';
-    fclose(list);
-    for (char *at = text; *at >= '0' && *at <= '9';) {
-        unsigned long first = strtoul(at, &at, 10), end = first;
-        if (*at == '-')
-            end = strtoul(at + 1, &at, 10);
-        if (cpu >= first && cpu <= end)
-            return true;
-        at += *at == ',';
-    }
-    return false;
+    char list[512];
+    return system_line("", list, sizeof list, "/sys/devices/system/cpu/cpu%zu/%s", owner, file) &&
+           cpus_has(list, (unsigned)cpu);
 }
 
 /* 0: another package; 1: the same core; 2: two cores, one last-level cache. */

@@ -144,28 +144,12 @@ static void boxed_row(struct report_boxed *b, const struct weft_result *r)
 
 /* ---- CSV ---- */
 
-/* Quoted where a comma or a quote would be taken for more. */
-static void field(const struct report_boxed *b, const char *from, size_t length)
-{
-    bool plain = !memchr(from, ',', length) && !memchr(from, '"', length);
-    if (!plain)
-        fputc('"', b->out);
-    for (size_t i = 0; i < length; i++) {
-        if (from[i] == '"')
-            fputc('"', b->out);
-        fputc(from[i], b->out);
-    }
-    if (!plain)
-        fputc('"', b->out);
-    fputc(',', b->out);
-}
-
 /* One field a batch file; a label may be empty. */
 static void fields(const struct report_boxed *b, const char *list)
 {
     for (const char *column = b->columns; *column;) {
         size_t length = strcspn(list, "\n");
-        field(b, list, length);
+        sheet_field(b->out, list, length);
         list += length + (list[length] == '\n');
         column += strcspn(column, "\n");
         column += *column == '\n';

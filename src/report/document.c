@@ -145,7 +145,7 @@ static void add_moments(struct json *j, const struct document *d, const struct o
     json_count(j, "count", s->count);
     json_number(j, "min_us", s->count ? (double)s->min_ps * o->us_per_unit : 0);
     json_number(j, "max_us", (double)s->max_ps * o->us_per_unit);
-    json_number(j, "mean_us", isnan(o->mean_us) ? s->mean_ps * o->us_per_unit : o->mean_us);
+    json_number(j, "mean_us", outcome_mean_us(o));
     json_number(j, "deviation_us", stats_deviation_ps(s) * o->us_per_unit);
     json_number(j, "median_us", stats_median_ps(s) * o->us_per_unit);
     json_open(j, "percentiles", '[');

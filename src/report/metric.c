@@ -74,7 +74,7 @@ static double get_max(const struct outcome *o)
     return (double)o->stats->max_ps * o->us_per_unit;
 }
 
-static double get_mean(const struct outcome *o)
+double outcome_mean_us(const struct outcome *o)
 {
     return isnan(o->mean_us) ? o->stats->mean_ps * o->us_per_unit : o->mean_us;
 }
@@ -132,7 +132,7 @@ static const struct metric {
 } metrics[] = {
     {"min", UNIT_TIME, get_min, false},
     {"max", UNIT_TIME, get_max, false},
-    {"mean", UNIT_TIME, get_mean, false},
+    {"mean", UNIT_TIME, outcome_mean_us, false},
     {"median", UNIT_TIME, get_median, false},
     {"deviation", UNIT_TIME, get_deviation, false},
     {"stddev", UNIT_TIME, get_deviation, false}, /* as the table heads it */

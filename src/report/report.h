@@ -39,6 +39,9 @@ int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1]);
 int outcome_percentile(const struct outcome *outcome, double percent,
                        struct weft_percentile *percentile);
 
+/* As the tool's table has it: of the samples, or elapsed time by messages. */
+double outcome_mean_us(const struct outcome *outcome);
+
 /* A condition of --fail-if: METRIC[@SIZE] RELATION BOUND. */
 struct condition {
     const char *text;
@@ -120,6 +123,9 @@ void document_judge(struct document *document, const struct condition *condition
 /* Writes what was collected; "-" is standard output. */
 int document_save_json(struct document *document, const struct ending *ending, const char *path);
 int document_save_csv(struct document *document, const char *path);
+
+/* A field of CSV, quoted where it must be, and the comma behind it. */
+void sheet_field(FILE *out, const char *text, size_t length);
 
 /* The rows of document_save_csv; for document_add. */
 void sheet_add(struct document *document, const struct outcome *outcome);

@@ -8,20 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Quoted where it must be. */
-static void text(FILE *out, const char *value)
+void sheet_field(FILE *out, const char *text, size_t length)
 {
-    bool plain = !strpbrk(value, ",\"\r\n");
+    bool plain = !memchr(text, ',', length) && !memchr(text, '"', length) &&
+                 !memchr(text, '\n', length) && !memchr(text, '\r', length);
     if (!plain)
         fputc('"', out);
-    for (; *value; value++) {
-        if (*value == '"')
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"')
             fputc('"', out);
-        fputc(*value, out);
+        fputc(text[i], out);
     }
     if (!plain)
         fputc('"', out);
     fputc(',', out);
+}
+
+static void text(FILE *out, const char *value)
+{
+    sheet_field(out, value, strlen(value));
 }
 
 static void number(FILE *out, double value)
@@ -51,7 +56,7 @@ void sheet_add(struct document *d, const struct outcome *o)
     count(out, s->count);
     number(out, s->count ? (double)s->min_ps * o->us_per_unit : 0);
     number(out, (double)s->max_ps * o->us_per_unit);
-    number(out, isnan(o->mean_us) ? s->mean_ps * o->us_per_unit : o->mean_us);
+    number(out, outcome_mean_us(o));
     number(out, stats_deviation_ps(s) * o->us_per_unit);
     number(out, stats_median_ps(s) * o->us_per_unit);
     for (const double *percent = d->percentiles; *percent; percent++) {
