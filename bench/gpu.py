@@ -68,11 +68,13 @@ def speed(size, us):
     return f"{size / us / 1000:.1f} GB/s" if size >= 1 << 20 else f"{us:.2f} us"
 
 
-def compare(build, repeat, factor):
+def compare(build, repeat, factor, only):
     print("| path | size | bare | ours | ours/bare (latency) | bandwidth | bare spread | target |")
     print("|---|---|---|---|---|---|---|---|")
     for name, way, command in PATHS:
         for size, count in SIZES.items():
+            if only not in f"{name}, {text_of(size)}":
+                continue
             count = max(int(count * factor), 5)
             pairs = [(bare(build, "stream", way, size, count), ours(build, command, size, count))
                      for _ in range(repeat)]
@@ -105,13 +107,17 @@ def explore(build, repeat, factor):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=13)
     parser.add_argument("--factor", type=float, default=1, help="more or fewer iterations")
+    parser.add_argument("--only", default="", help='these rows: "GPU to host", "read, 1 MiB"')
     parser.add_argument("--ways", action="store_true", help="ways of copying, in the bare loop alone")
     a = parser.parse_args()
     try:
         output_of([f"{a.build}/bench/gpu", "stream", "in", "8", "10"])
-        (explore if a.ways else compare)(a.build, a.repeat, a.factor)
+        if a.ways:
+            explore(a.build, a.repeat, a.factor)
+        else:
+            compare(a.build, a.repeat, a.factor, a.only)
     except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
         sys.exit(f"gpu.py: {error}")
 
