@@ -497,6 +497,38 @@ static void a_duration_ends_a_test_and_intervals_are_reported(void **state)
     with_threads(for_a_while);
 }
 
+/* Every operation takes longer than an interval, also the last. */
+static void slower_than_intervals(const struct weft_bootstrap pair[2])
+{
+    static const struct {
+        enum weft_op op;
+        enum weft_mode mode;
+        enum weft_layout layout;
+    } tests[] = {{WEFT_AM, WEFT_PING_PONG, WEFT_SHORT}, {WEFT_GET, WEFT_STREAM, WEFT_BCOPY}};
+    for (size_t i = 0; i < LENGTH(tests); i++) {
+        struct weft_params params = small(tests[i].op, tests[i].mode, tests[i].layout);
+        params.device = "null:delay=3ms";
+        params.iterations = 4;
+        params.warmup = 0;
+        params.interval_ms = 1;
+        struct end ends[2];
+        prepare(ends, &params, pair);
+        run_ends(ends);
+        expect_done(ends);
+        expect_figures(&ends[0]);
+        expect_reports(ends);
+        assert_true(ends[0].result.latency_us.moment >= 3000 * 0.98);
+        assert_int_equal(ends[0].reports.count, 4);
+        release(ends);
+    }
+}
+
+static void an_interval_that_ends_with_the_last_operation_has_no_report_of_its_own(void **state)
+{
+    (void)state;
+    with_threads(slower_than_intervals);
+}
+
 static void iterations_first(const struct weft_bootstrap pair[2])
 {
     struct weft_params params = small(WEFT_PUT, WEFT_STREAM, WEFT_SHORT);
@@ -1284,6 +1316,7 @@ int main(void)
         cmocka_unit_test(as_many_percentiles_as_there_is_room_for_or_none),
         cmocka_unit_test(report_and_result_may_be_left_out),
         cmocka_unit_test(a_duration_ends_a_test_and_intervals_are_reported),
+        cmocka_unit_test(an_interval_that_ends_with_the_last_operation_has_no_report_of_its_own),
         cmocka_unit_test(of_two_limits_the_first_one_counts),
         cmocka_unit_test(a_test_without_limits_goes_on_until_it_is_stopped),
         cmocka_unit_test(ends_that_were_asked_for_different_tests_say_so_alike_and_can_go_on),

@@ -29,13 +29,14 @@ static int await(struct run *run)
     return got < 0 ? got : 0;
 }
 
-/* What is due between two iterations. */
-static int turn(struct run *run, uint64_t now, uint64_t first)
+/* What is due behind an iteration. Behind the last one the final report is, and in the warm-up
+ * nothing is reported. */
+static int turn(struct run *run, uint64_t now, uint64_t first, bool more)
 {
     int what = tally_turn(run, now);
-    if (what == TURN_PAUSE)
-        what = tally_report(run, run->number - first, false);
-    return what;
+    if (what != TURN_PAUSE)
+        return what;
+    return more ? tally_report(run, run->number - first, false) : TURN_ON;
 }
 
 static int iterate(struct run *run, uint64_t count, bool keep)
@@ -63,9 +64,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
             if (keep)
                 buckets[stats_bucket(sample)]++;
             waiting = false;
-            what = keep ? turn(run, now, first) : tally_turn(run, now);
-            if (what == TURN_PAUSE) /* in the warm-up, nothing is reported */
-                what = TURN_ON;
+            what = turn(run, now, first, keep && i + 1 < count);
             before = clock_glance(&run->clock);
         }
     }

@@ -136,12 +136,13 @@ static int stop_clock(struct run *run, uint64_t first, bool final)
     return status;
 }
 
-static int turn(struct run *run, uint64_t now, uint64_t first, bool keep)
+/* Behind the last operation the final report is due, and in the warm-up nothing is reported. */
+static int turn(struct run *run, uint64_t now, uint64_t first, bool more)
 {
     int what = tally_turn(run, now);
     if (what != TURN_PAUSE)
         return what;
-    return keep ? stop_clock(run, first, false) : TURN_ON;
+    return more ? stop_clock(run, first, false) : TURN_ON;
 }
 
 /* With verify: one at a time, and looked at. */
@@ -211,8 +212,10 @@ static int burst(struct run *run, uint64_t count, unsigned pending, struct handf
         int got = post(handle, xfer);
         if (got == DONE)
             run->number++;
-        else if ((got = settle(run, got, pending)))
+        else if ((got = settle(run, got, pending))) {
+            h->count = at;
             return got;
+        }
         uint64_t now = clock_glance(&clock);
         h->ticks[at++] = now - last;
         last = now;
@@ -250,8 +253,10 @@ static int iterate(struct run *run, uint64_t count, bool keep)
     while (run->number - first < count && what == TURN_ON) {
         int status = simple ? burst(run, count - (run->number - first), pending, &samples, &before)
                             : step(run, pending, &samples, &before);
-        if (status)
-            return status;
+        if (status) {
+            what = status;
+            break;
+        }
         bool due = before >= t->next, still = simple && !run->pending;
         if (still)
             tally_stop(run);
@@ -262,7 +267,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
             before = t->begin;
         }
         if (due) {
-            what = turn(run, before, first, keep);
+            what = turn(run, before, first, keep && run->number - first < count);
             before = clock_glance(&run->clock);
         }
     }

@@ -116,15 +116,18 @@ static void fill(const struct run *run, struct weft_result *result)
     double moment = (double)(t->done - t->reported_done);
     double moment_s = (double)(t->elapsed - t->reported_elapsed) * s_per_tick;
     double typical_us = to_us(run, stats_median_ps(run->stats)), legs = run->test_method->legs;
+    double moment_us = per(moment_s * 1e6, moment * legs), moment_rate = per(moment, moment_s);
+    if (t->done == t->reported_done) { /* interrupted just behind a report: that one stands */
+        moment_us = result->latency_us.moment;
+        moment_rate = result->rate.moment;
+    }
     result->iterations = t->done;
     result->bytes = t->done * run->params->size;
     result->elapsed_s = all_s;
-    result->latency_us = (struct weft_figure){.typical = typical_us,
-                                              .moment = per(moment_s * 1e6, moment * legs),
-                                              .overall = per(all_s * 1e6, all * legs)};
-    result->rate = (struct weft_figure){.typical = per(1e6, typical_us * legs),
-                                        .moment = per(moment, moment_s),
-                                        .overall = per(all, all_s)};
+    result->latency_us = (struct weft_figure){
+        .typical = typical_us, .moment = moment_us, .overall = per(all_s * 1e6, all * legs)};
+    result->rate = (struct weft_figure){
+        .typical = per(1e6, typical_us * legs), .moment = moment_rate, .overall = per(all, all_s)};
     result->bandwidth = (struct weft_figure){.typical = result->rate.typical * size,
                                              .moment = result->rate.moment * size,
                                              .overall = result->rate.overall * size};
