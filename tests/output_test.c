@@ -194,6 +194,25 @@ static void conditions_are_judged_by_what_they_say(void **state)
     stats_close(stats);
 }
 
+static void of_nothing_measured_no_time_is_judged(void **state)
+{
+    static const char *const times[] = {"min > 5us",  "max > 5us",       "median > 5us",
+                                        "mean > 5us", "deviation > 5us", "p50 > 5us"};
+    struct stats *stats;
+    struct outcome outcome = made(&stats, 0);
+    struct condition c;
+    double value;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(times); i++) {
+        assert_int_equal(condition_parse(times[i], true, &c), 0);
+        assert_int_equal(condition_judge(&c, &outcome, &value), VERDICT_UNKNOWN);
+        assert_true(isnan(value));
+    }
+    assert_int_equal(condition_parse("count < 1", true, &c), 0);
+    assert_int_equal(condition_judge(&c, &outcome, &value), VERDICT_FAILED);
+    stats_close(stats);
+}
+
 static void conditions_that_mean_nothing_are_refused(void **state)
 {
     static const char *const bad[] = {"",
@@ -437,6 +456,7 @@ int main(void)
         cmocka_unit_test(commas_and_lines_stand_where_they_belong),
         cmocka_unit_test(lists_of_percentiles_are_read_or_refused_by_the_word_that_is_wrong),
         cmocka_unit_test(conditions_are_judged_by_what_they_say),
+        cmocka_unit_test(of_nothing_measured_no_time_is_judged),
         cmocka_unit_test(conditions_that_mean_nothing_are_refused),
         cmocka_unit_test(whatever_is_typed_ends_in_a_sentence_or_a_condition),
         cmocka_unit_test(a_series_keeps_every_sample_however_long_the_run),

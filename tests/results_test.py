@@ -215,6 +215,7 @@ def intervals_of_ucx_perftest_are_a_series():
     found = document(PERF, "--local", "-d", "null:delay=20us", "-t", "am_lat", "--duration", "3")
     result, = found["results"]
     between(len(result["series"]), 2, 4)
+    equal(option(found, "iters")["value"], "0")
     for one in result["series"]:
         equal((one["min_us"], one["max_us"]), (None, None))
         check(one["mean_us"] >= 20, one)
@@ -242,6 +243,7 @@ def a_batch_is_one_document():
     equal(found["results"][2]["options"], [
         {"name": "test", "value": "put_lat", "origin": "batch"},
         {"name": "size", "value": "64", "origin": "batch"}])
+    equal(option(found, "batch")["value"].count(folder), 2, found)
     check_sense(found)
 
 
@@ -355,7 +357,10 @@ def wishes_that_make_no_sense_are_refused_before_anything_runs():
              (CXI["write"], ("--fail-if", "p99 > 5"), "the bound is to be a time"),
              (CXI["write"], ("--fail-if", "bandwidth < 5MB/s"), "measures latency alone"),
              (PERF, ("-t", "put_lat", "--fail-if", "speed > 5"), "what is to be compared?"),
-             (CXI["write"], ("--json", "-", "--csv", "-"), "both write to -"))
+             (CXI["write"], ("--json", "-", "--csv", "-"), "both write to -"),
+             (CXI["write"], ("--json", "-", "--csv", "/dev/stdout"), "both write to -"),
+             (CXI["write"], ("--json", "/tmp/weft-a", "--csv", "/tmp/../tmp/./weft-a"),
+              "both write to /tmp/weft-a"))
     for tool, args, words in cases:
         process = ended(Process([tool, "--local", *args]), 2)
         check(words in one_sentence(process, os.path.basename(tool)), process)
@@ -388,6 +393,8 @@ def a_file_that_turns_out_to_be_full_leaves_the_table_and_exits_with_1():
     equal(len(rows_of(process)), 1, process)
     folder = tap.folder()
     path = os.path.join(folder, "a.json")
+    ended(Process([CXI["write"], *QUICK, "--csv", "/dev/full", "--json", path]), 1)
+    equal(read_file(path)["status"]["exit"], 1)
     with open(path, "w", encoding="utf-8") as file:
         file.write("old")
 

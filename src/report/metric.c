@@ -247,9 +247,9 @@ enum verdict condition_judge(const struct condition *c, const struct outcome *o,
     *value = NAN;
     if (c->size && c->size != o->size)
         return VERDICT_NONE;
-    if (c->metric)
+    if (c->metric && (o->stats->count || c->metric->unit != UNIT_TIME))
         *value = c->metric->get(o);
-    else if (!outcome_percentile(o, c->percent, &p))
+    else if (!c->metric && !outcome_percentile(o, c->percent, &p))
         *value = p.us;
     if (isnan(*value))
         return VERDICT_UNKNOWN;

@@ -132,6 +132,9 @@ void sheet_add(struct document *document, const struct outcome *outcome);
 
 /* Can this file be written, as far as can be known before? "-" is standard output. */
 int save_check(const char *path);
+
+/* Do two paths lead to one place? Also if there is no file yet. */
+bool save_same(const char *a, const char *b);
 /* Writes it whole and puts it in its place. */
 int save_write(const char *path, const char *bytes, size_t length);
 

@@ -58,6 +58,32 @@ static int open_beside(const char *path, char *real, char *name)
     return mkostemp(name, O_CLOEXEC);
 }
 
+/* Where a path leads, for a file that may not be there yet. */
+static void place_of(const char *path, char *place)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int fd = strcmp(path, "-") == 0 ? STDOUT_FILENO : descriptor(path);
+    if (fd >= 0) {
+        snprintf(place, PATH_MAX, "fd %d", fd);
+        return;
+    }
+    if (realpath(path, place))
+        return;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    size_t used = realpath(folder, place) ? strlen(place) : 0;
+    snprintf(place + used, PATH_MAX - used, "/%s", name);
+}
+
+bool save_same(const char *a, const char *b)
+{
+    char places[2][PATH_MAX];
+    place_of(a, places[0]);
+    place_of(b, places[1]);
+    return strcmp(places[0], places[1]) == 0;
+}
+
 int save_check(const char *path)
 {
     static const char zeroes[4096];

@@ -113,7 +113,7 @@ static int parse_conditions(struct output *o, bool rates)
 
 static int check_files(const struct plan_output *w)
 {
-    if (*w->json && strcmp(w->json, w->csv) == 0)
+    if (*w->json && *w->csv && save_same(w->json, w->csv))
         return fail(-EINVAL, "--json and --csv both write to %s", w->json);
     int status = *w->json ? save_check(w->json) : 0;
     return status || !*w->csv ? status : save_check(w->csv);
@@ -217,8 +217,20 @@ static void say_findings(struct output *o)
     o->findings = (struct paper){0};
 }
 
+/* What a run that was good comes to if its results cannot be written. */
+static int spoiled(int code)
+{
+    return code == EXIT_DONE || code == EXIT_THRESHOLD || code == EXIT_UNSURE ? EXIT_FAILED : code;
+}
+
+/* The document last: it has the exit code. */
 static int save(struct output *o, int code, const char *reason)
 {
+    int csv = *o->wish->csv ? document_save_csv(&o->document, o->wish->csv) : 0;
+    if (csv) {
+        shell_say(fail_reason());
+        code = spoiled(code);
+    }
     struct ending ending = {
         .state = code == EXIT_DONE || code == EXIT_THRESHOLD || code == EXIT_UNSURE ? "complete"
                  : code > EXIT_SIGNAL                                               ? "interrupted"
@@ -228,10 +240,7 @@ static int save(struct output *o, int code, const char *reason)
     int json = *o->wish->json ? document_save_json(&o->document, &ending, o->wish->json) : 0;
     if (json)
         shell_say(fail_reason());
-    int csv = *o->wish->csv ? document_save_csv(&o->document, o->wish->csv) : 0;
-    if (csv)
-        shell_say(fail_reason());
-    return json ? json : csv;
+    return json ? spoiled(code) : code;
 }
 
 void output_drop(struct output *o)
@@ -259,9 +268,7 @@ int output_close(struct output *o, int code, const char *reason)
     say_findings(o);
     if (code == EXIT_DONE)
         code = o->failed ? EXIT_THRESHOLD : o->unsure ? EXIT_UNSURE : EXIT_DONE;
-    int status = save(o, code, why);
+    code = save(o, code, why);
     output_drop(o);
-    return status && (code == EXIT_DONE || code == EXIT_THRESHOLD || code == EXIT_UNSURE)
-               ? EXIT_FAILED
-               : code;
+    return code;
 }

@@ -23,7 +23,8 @@ struct session {
     struct perftest options;
     struct opt_set set;
     struct peer *peer;
-    bool usable; /* the connection, after the last test */
+    bool usable;                                     /* the connection, after the last test */
+    char paths[sizeof((struct perftest *)0)->batch]; /* taken apart; the option stays whole */
     struct batch batches[BATCHES];
     int batch_count;
     const struct batch_line *at[BATCHES]; /* the line of each file that the test comes from */
@@ -201,8 +202,9 @@ static void product(struct session *s, int level, const struct opt_set *outer, c
 
 static int read_batches(struct session *s)
 {
-    char *rest = s->options.batch, *path;
+    char *rest = s->paths, *path;
     int status = 0;
+    memcpy(s->paths, s->options.batch, sizeof s->paths);
     while (rest && *rest && !status && (path = strsep(&rest, "\n"))) {
         if (s->batch_count == BATCHES)
             return fail(-EINVAL, "more than %d batch files", BATCHES);
@@ -478,25 +480,24 @@ static int roles(const struct session *s)
 /* What is wrong on every machine is said before anybody is kept waiting. */
 static int check_client(struct session *s)
 {
-    struct perftest options = s->options;
-    struct opt_set set = s->set;
+    const struct perftest *o = &s->options;
     struct weft_params params;
     int status = read_batches(s);
     if (status)
         return status;
-    if (s->options.csv && s->options.grouped)
+    if (!s->batch_count)
+        settle_limits(&s->set);
+    if (o->csv && o->grouped)
         warn("-N has no effect on CSV: a separator would be taken for a field's end");
     check_lines(s);
-    status = output_open(&s->show.output, &s->options.output, &s->author);
+    status = output_open(&s->show.output, &o->output, &s->author);
     if (status || s->batch_count)
         return status;
-    set.base = &options;
-    settle_limits(&set);
     char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
-    status = perf_params(&options, "", NULL, &params);
+    status = perf_params(o, "", NULL, &params);
     for (int rank = 0; rank < 2 && !status; rank++)
-        status = perf_memory(options.memory, rank, memory);
-    return status ? status : perf_device(options.transport, options.device, device, sizeof device);
+        status = perf_memory(o->memory, rank, memory);
+    return status ? status : perf_device(o->transport, o->device, device, sizeof device);
 }
 
 static void say_device(void *arg, const char *device, const char *what)
