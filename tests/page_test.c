@@ -390,6 +390,20 @@ static void a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size
     cast_close(&cast);
 }
 
+static void one_way_and_both_ways_have_names_of_their_own(void **state)
+{
+    (void)state;
+    struct study_result results[] = {result_of("am_bw", 8, 1), result_of("am_bw", 8, 1)};
+    struct study_run run = run_of("x.json", results, 2);
+    struct cast cast;
+    results[0].method = "stream";
+    results[1].method = "stream both ways";
+    assert_int_equal(families_of(&run, 1, &cast), 2);
+    assert_string_equal(cast.families[0].label, "stream");
+    assert_string_equal(cast.families[1].label, "stream both ways");
+    cast_close(&cast);
+}
+
 /* ---- streams ---- */
 
 /* A post takes 50 ns, but a message gets through every microsecond. */
@@ -621,6 +635,7 @@ int main(void)
         cmocka_unit_test(runs_of_two_commands_are_two_families),
         cmocka_unit_test(many_runs_of_one_command_are_one_family),
         cmocka_unit_test(a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size),
+        cmocka_unit_test(one_way_and_both_ways_have_names_of_their_own),
         cmocka_unit_test(a_stream_is_shown_by_what_gets_through),
         cmocka_unit_test(samples_of_streams_are_called_what_they_are),
         cmocka_unit_test(a_page_opens_on_the_least_size_that_all_runs_have),

@@ -52,17 +52,19 @@ static void kind_text(const struct cast *cast, const struct curve *curve, int wo
                       size_t room)
 {
     const struct study_result *kind = curve->results[0];
-    bool test = false, device = false, layout = false;
+    bool test = false, method = false, device = false, layout = false;
     size_t used = 0;
     for (size_t i = 0; i < cast->curve_count; i++) {
         const struct study_result *other = cast->curves[i].results[0];
         test |= !text_same(other->test, kind->test);
+        method |= text_same(other->test, kind->test) && !text_same(other->method, kind->method);
         device |= cast->curves[i].run == curve->run && (!text_same(other->device, kind->device) ||
                                                         !text_same(other->fabric, kind->fabric));
         layout |= words > 1 && !text_same(other->layout, kind->layout);
     }
-    const char *const parts[] = {test ? kind->test : NULL, device ? kind->device : NULL,
-                                 layout ? kind->layout : NULL, words > 2 ? kind->label : NULL};
+    const char *const parts[] = {test ? kind->test : NULL, method ? kind->method : NULL,
+                                 device ? kind->device : NULL, layout ? kind->layout : NULL,
+                                 words > 2 ? kind->label : NULL};
     text[0] = 0;
     for (size_t i = 0; i < LENGTH(parts) && used < room; i++)
         if (parts[i] && parts[i][0])

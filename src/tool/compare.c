@@ -168,10 +168,11 @@ static void print_difference(void *arg, const char *name, const char *was, const
     printf("%s: %s -> %s\n", name, was, is);
 }
 
-/* Of a single run there is no telling. */
+/* Of a single run there is no telling, unless very many stand against it. */
 static double p_of(const struct view *v, const struct study_shift *s)
 {
-    return v->a->count == 1 || v->b->count == 1 ? NAN : s->p;
+    bool single = v->a->count == 1 || v->b->count == 1;
+    return single && s->outcome == STUDY_UNSURE ? NAN : s->p;
 }
 
 static void print_shift(const struct view *v, const struct names *names,
