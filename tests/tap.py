@@ -146,7 +146,8 @@ def _on_signal(number, _frame):
 
 
 def main(workers=None):
-    """Runs everything; --only TEXT (may be repeated) runs the tests whose names contain it."""
+    """Runs everything; --only TEXT (may be repeated) runs the tests whose names contain it, --times
+    says which took longest."""
     wanted = [sys.argv[i + 1] for i, word in enumerate(sys.argv[:-1]) if word == "--only"]
     tests = [t for t in _tests if not wanted or any(w.replace("_", " ") in t[0] for w in wanted)]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -154,14 +155,22 @@ def main(workers=None):
     report = _Report([t[0] for t in tests])
     workers = workers or max(4, min(16, 2 * (os.cpu_count() or 2)))
 
+    seconds = {}
+
     def run(number):
+        begun = time.monotonic()
         report.add(number, _run_one(tests[number][1], tests[number][2]))
+        seconds[number] = time.monotonic() - begun
 
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, [i for i, t in enumerate(tests) if not t[3]]))
     for number in [i for i, t in enumerate(tests) if t[3]]:
         run(number)
     _clean_up()
+    if "--times" in sys.argv:
+        for number in sorted(seconds, key=seconds.get, reverse=True)[:25]:
+            print(f"# {seconds[number]:6.2f} s  {'alone ' if tests[number][3] else ''}"
+                  f"{tests[number][0]}")
     sys.exit(1 if report.failed else 0)
 
 
