@@ -11,10 +11,10 @@ export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 broken=0
 rm -f build*/meson-logs/testlog.junit.xml
 
-# build FOLDER NAME [setup words...] -- [test words...]
+# run FOLDER TARGET NAME [setup words...] -- [test words...]
 run() {
-    folder=$1 title=$2
-    shift 2
+    folder=$1 target=$2 title=$3
+    shift 3
     setup=
     while [ "$1" != -- ]; do setup="$setup $1"; shift; done
     shift
@@ -25,15 +25,15 @@ run() {
     { meson setup $again "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1 ||
         { cat "$folder.log"; broken=1; return; }; } && rm -f "$folder.log"
     meson configure "$folder" -Dwerror=true >/dev/null 2>&1
-    ninja -C "$folder" >"$folder.log" 2>&1 || { tail -n 40 "$folder.log"; broken=1; rm -f "$folder.log"; return; }
+    ninja -C "$folder" "$target" >"$folder.log" 2>&1 || { tail -n 40 "$folder.log"; broken=1; rm -f "$folder.log"; return; }
     rm -f "$folder.log"
     meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || broken=1
 }
 
-run build "as built for use" -- --no-suite soak
-run build-asan "with AddressSanitizer and UndefinedBehaviorSanitizer" \
+run build all "as built for use" -- --no-suite soak --no-suite sanitized
+run build-asan all "with AddressSanitizer and UndefinedBehaviorSanitizer" \
     -Db_sanitize=address,undefined -Db_lundef=false -- --no-suite soak --no-suite plain
-run build-tsan "the threaded tests with ThreadSanitizer" \
+run build-tsan threaded "the threaded tests with ThreadSanitizer" \
     -Db_sanitize=thread -Db_lundef=false -- --suite threaded
 
 python3 tests/count.py "$broken" build build-asan build-tsan

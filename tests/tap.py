@@ -168,6 +168,9 @@ def main(workers=None):
         run(number)
     _clean_up()
     if "--times" in sys.argv:
+        by_itself = sum(seconds[i] for i, t in enumerate(tests) if t[3])
+        print(f"# {by_itself:.1f} s alone; {sum(seconds.values()) - by_itself:.1f} s by {workers} "
+              "at a time")
         for number in sorted(seconds, key=seconds.get, reverse=True)[:25]:
             print(f"# {seconds[number]:6.2f} s  {'alone ' if tests[number][3] else ''}"
                   f"{tests[number][0]}")
