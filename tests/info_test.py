@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 
+import schema
 import tap
 from tap import check, equal
 
@@ -53,7 +54,7 @@ def verbose_says_what_completion_proves():
 @tap.test
 def json_says_the_same():
     run = tap.ended(info("--json", "-", "-v"), 0)
-    document = json.loads(run.out)
+    document = schema.read(run.out, "weft-info")
     equal(run.err, "", run)
     equal((document["schema"], document["version"]), ("weft-info", 1))
     equal(list(document)[3:], ["machine", "caches", "clocks", "memory", "gpus", "network", "fabrics",

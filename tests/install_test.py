@@ -71,11 +71,13 @@ def looks_right(out):
 
 
 @tap.test
-def the_schema_of_results_is_installed():
-    found = list(root().rglob("weft-result-1.schema.json"))
-    equal(len(found), 1, found)
-    equal(found[0].parent.name, "weft")
-    equal(json.loads(found[0].read_text(encoding="utf-8"))["title"], "A run of a Weft tool")
+def the_schemas_of_what_is_written_are_installed():
+    for name in ("result", "comparison", "info"):
+        found = list(root().rglob(f"weft-{name}-1.schema.json"))
+        equal(len(found), 1, found)
+        equal(found[0].parent.name, "weft")
+        text = found[0].read_text(encoding="utf-8")
+        equal(json.loads(text)["properties"]["schema"], {"const": f"weft-{name}"})
 
 
 @tap.test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is a document what the schema says? The keywords that our schema uses, and no others; where the
+"""Is a document what its schema says? The keywords that our schemas use, and no others; where the
 package jsonschema is at hand it must come to the same answer."""
 import json
 import os
@@ -10,10 +10,20 @@ try:
 except ImportError:
     jsonschema = None
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share", "schema",
-                    "weft-result-1.schema.json")
-with open(PATH, encoding="utf-8") as _file:
-    SCHEMA = json.load(_file)
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share", "schema")
+
+
+def load(name):
+    with open(os.path.join(FOLDER, f"{name}-1.schema.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+SCHEMAS = {name: load(name) for name in ("weft-result", "weft-comparison", "weft-info")}
+SCHEMA = SCHEMAS["weft-result"]
+DEFS = {}
+for _schema in SCHEMAS.values():
+    assert not DEFS.keys() & _schema["$defs"], "two definitions of one name"
+    DEFS.update(_schema["$defs"])
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "const", "enum", "required",
@@ -66,7 +76,7 @@ def errors(value, schema, where="document"):
     assert not set(schema) - KNOWN, set(schema) - KNOWN
     found = []
     if "$ref" in schema:
-        found += errors(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], where)
+        found += errors(value, DEFS[schema["$ref"].rsplit("/", 1)[1]], where)
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
     if names and not any(is_type(value, name) for name in names):
@@ -98,11 +108,11 @@ def refuse(word):
     raise AssertionError(f"{word} is not JSON")
 
 
-def read(text):
+def read(text, name="weft-result"):
     """The document in a text, checked. Raises AssertionError or ValueError."""
     document = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    found = errors(document, SCHEMA)
+    found = errors(document, SCHEMAS[name])
     assert not found, "\n".join(found[:20])
     if jsonschema and hasattr(jsonschema, "Draft202012Validator"):
-        jsonschema.Draft202012Validator(SCHEMA).validate(document)
+        jsonschema.Draft202012Validator(SCHEMAS[name]).validate(document)
     return document

@@ -13,6 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 import documents
+import schema
 import tap
 from tap import Process, alone, check, ended, equal, lines_of, skip, test
 
@@ -53,6 +54,11 @@ def compare(code, *args):
     check(all(line.isprintable() for line in lines_of(process.out) + lines_of(process.err)),
           "control characters on the terminal", ascii(process.out), ascii(process.err))
     return process
+
+
+def comparison(code, *args):
+    """As JSON, checked against its schema."""
+    return schema.read(compare(code, *args).out, "weft-comparison")
 
 
 def refused(code, *args, names=(), **more):
@@ -180,23 +186,23 @@ def what_differs_is_said_once_and_only_if_figures_may_come_from_it():
     process = compare(5, mine, other)
     equal([line for line in lines_of(process.out) if " -> " in line],
           ["gap: - -> 7", "huge: 2M -> -"], process)
-    whole = json.loads(compare(5, mine, other, "--json", "-").out)
+    whole = comparison(5, mine, other, "--json", "-")
     equal(whole["differences"], [{"name": "gap", "a": "-", "b": "7"},
                                  {"name": "huge", "a": "2M", "b": "-"}])
 
 
 @test
 def one_run_a_side_has_no_p():
-    whole = json.loads(compare(5, a_document(), a_document(), "--json", "-").out)
+    whole = comparison(5, a_document(), a_document(), "--json", "-")
     equal([s["p"] for s in whole["shifts"]], [None])
-    whole = json.loads(compare(5, a_set(2), a_set(2, turn=1), "--json", "-").out)
+    whole = comparison(5, a_set(2), a_set(2, turn=1), "--json", "-")
     check(all(s["p"] > 0 for s in whole["shifts"]), whole)
 
 
 @test
 def the_comparison_can_be_had_as_json():
     sets = a_set(turn=0), a_set(turn=1, median_us=2.1, device="null:delay=2100ns")
-    whole = json.loads(compare(3, *sets, "--json", "-").out)
+    whole = comparison(3, *sets, "--json", "-")
     equal((whole["schema"], whole["version"], whole["verdict"]), ("weft-comparison", 1, "slower"))
     equal([s["size"] for s in whole["shifts"]], list(SIZES))
     check(all(s["low_percent"] < s["shift_percent"] < s["high_percent"] and s["p"] < 0.001 and
