@@ -488,6 +488,31 @@ static void an_end_that_was_heard_is_found_by_every_later_call(void **state)
     peer_close(pair[0]);
 }
 
+static void last_words_that_another_thread_has_read_are_said_again(void **state)
+{
+    struct peer *pair[2];
+    struct blob blob;
+    (void)state;
+    open_pair(pair, LONG_MS);
+    peer_end(pair[1], -EIO, "broken");
+    peer_close(pair[1]);
+    struct actor other = {.peer = pair[0], .act = act_alive};
+    start(&other);
+    join(&other);
+    assert_int_equal(other.status, -EREMOTEIO);
+    assert_string_equal(other.reason, "the server says: broken");
+    (fail)(0, "%s", "an older sentence");
+    assert_int_equal(peer_alive(pair[0]), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the server says: broken");
+    (fail)(0, "%s", "an older sentence");
+    assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the server says: broken");
+    print_blob(&blob, "too late");
+    assert_int_equal(peer_tell(pair[0], &blob), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the server says: broken");
+    peer_close(pair[0]);
+}
+
 static void telling_one_that_left_finds_its_last_words(void **state)
 {
     struct peer *pair[2];
@@ -1300,6 +1325,7 @@ int main(void)
         cmocka_unit_test(what_was_told_before_closing_is_heard),
         cmocka_unit_test(the_reason_of_leaving_travels),
         cmocka_unit_test(an_end_that_was_heard_is_found_by_every_later_call),
+        cmocka_unit_test(last_words_that_another_thread_has_read_are_said_again),
         cmocka_unit_test(telling_one_that_left_finds_its_last_words),
         cmocka_unit_test(leaving_keeps_the_sentence_that_made_us_leave),
         cmocka_unit_test(a_very_long_reason_is_cut_not_lost),

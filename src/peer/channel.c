@@ -134,11 +134,12 @@ int channel_ready(struct channel *c, char wanted)
     size_t length = 0;
     int status;
     if (c->ended)
-        return c->ended;
+        return fail(c->ended, "%s", c->ended_why.sentence);
     read_some(c);
     while ((status = parse_head(c, &kind, &length)) == 1 && c->have >= FRAME_HEAD + length) {
         if (kind == FRAME_END) {
             c->ended = last_words(c, length);
+            c->ended_why = life_keep();
             return c->ended;
         }
         if (kind == wanted)
