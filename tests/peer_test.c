@@ -693,6 +693,45 @@ static void frames_are_put_together_from_any_pieces(void **state)
     }
 }
 
+/* More than there is room for. Each time nothing was heard for ever, but for what comes now. */
+static void heartbeats_count_behind_messages_that_wait_for_hours(void **state)
+{
+    enum { BEATS = 64, ROUNDS = 40 };
+    static const char last[] = "code=5\nwhy=broken\n";
+    struct stream beats = {0}, messages = {0};
+    struct blob blob = {0};
+    int other;
+    struct channel *channel = half_channel(&other, SHORT_MS);
+    (void)state;
+    for (int i = 0; i < BEATS; i++)
+        add_frame(&beats, FRAME_BEAT, "", 0);
+    add_frame(&messages, FRAME_DATA, blob.bytes, BLOB_MAX - 1);
+    add_frame(&messages, FRAME_BEAT, "", 0);
+    add_frame(&messages, FRAME_DATA, "second", 6);
+    assert_true(give(other, messages.bytes, messages.length));
+    for (int i = 0; i < ROUNDS; i++) {
+        /* Some of them cut in the middle. */
+        size_t half = beats.length / 2 + (size_t)i % FRAME_HEAD;
+        assert_true(give(other, beats.bytes, half));
+        channel->heard_ms = 0;
+        assert_int_equal(peer_alive(&channel->peer), 0);
+        assert_true(give(other, beats.bytes + half, beats.length - half));
+        channel->heard_ms = 0;
+        assert_int_equal(peer_alive(&channel->peer), 0);
+    }
+    messages.length = 0;
+    add_frame(&messages, FRAME_END, last, strlen(last));
+    assert_true(give(other, messages.bytes, messages.length));
+    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), 0);
+    assert_int_equal(blob.length, BLOB_MAX - 1);
+    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), 0);
+    assert_string_equal(blob.bytes, "second");
+    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the client says: broken");
+    channel_close(channel);
+    close(other);
+}
+
 /* Frames of all kinds, most of them well-formed, in a row. */
 static void random_stream(struct stream *stream, uint64_t *seed)
 {
@@ -1333,6 +1372,7 @@ int main(void)
         cmocka_unit_test(telling_a_peer_that_does_not_listen_times_out),
         cmocka_unit_test(an_interruption_ends_telling_a_peer_that_does_not_listen),
         cmocka_unit_test(frames_are_put_together_from_any_pieces),
+        cmocka_unit_test(heartbeats_count_behind_messages_that_wait_for_hours),
         cmocka_unit_test(frames_from_a_madman_end_in_an_error_not_in_a_crash),
         cmocka_unit_test(a_frame_that_is_not_ours_is_named),
         TCP_TEST(tcp_connects_over_ipv4),

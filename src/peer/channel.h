@@ -8,7 +8,7 @@
 
 enum {
     FRAME_HEAD = 16,
-    BEATS_BEHIND = 4096 /* a message that waits to be heard hides no sign of life behind it */
+    BEATS_BEHIND = 4096 /* room to see, behind a message that waits to be heard, signs of life */
 };
 
 struct channel {
