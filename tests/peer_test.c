@@ -908,7 +908,7 @@ static const struct peer_terms patient = {.timeout_ms = LONG_MS, .stop = &stop};
 static struct listener *listen_at(const char *address)
 {
     struct listener *listener;
-    if (tcp_listen(&listener, address, 0))
+    if (tcp_listen(&listener, address, 0, &patient))
         fail_msg("%s", fail_reason());
     assert_in_range(tcp_port(listener), 1, 65535);
     return listener;
@@ -989,7 +989,7 @@ static void tcp_connects_over_ipv6(void **state)
 {
     struct listener *listener;
     (void)state;
-    int status = tcp_listen(&listener, "::1", 0);
+    int status = tcp_listen(&listener, "::1", 0, &patient);
     if (status == -EADDRNOTAVAIL || status == -EAFNOSUPPORT)
         skip();
     assert_int_equal(status, 0);
@@ -1037,7 +1037,7 @@ static void tcp_port_in_use_is_said(void **state)
     for (size_t i = 0; i < LENGTH(addresses); i++) {
         struct listener *first = listen_at(addresses[i]), *second = NULL;
         char expected[64];
-        assert_int_equal(tcp_listen(&second, addresses[i], tcp_port(first)), -EADDRINUSE);
+        assert_int_equal(tcp_listen(&second, addresses[i], tcp_port(first), &patient), -EADDRINUSE);
         snprintf(expected, sizeof expected, "port %u is in use", tcp_port(first));
         assert_contains(fail_reason(), expected);
         assert_null(second);
@@ -1050,7 +1050,7 @@ static void tcp_listening_on_an_address_of_another_machine_is_refused(void **sta
 {
     struct listener *listener = NULL;
     (void)state;
-    assert_int_equal(tcp_listen(&listener, "203.0.113.77", 0), -EADDRNOTAVAIL);
+    assert_int_equal(tcp_listen(&listener, "203.0.113.77", 0, &patient), -EADDRNOTAVAIL);
     assert_contains(fail_reason(), "203.0.113.77");
     assert_null(listener);
 }
@@ -1080,7 +1080,7 @@ static void *listen_late(void *arg)
 {
     struct late *late = arg;
     rest_ms(SHORT_MS);
-    late->status = tcp_listen(&late->listener, "127.0.0.1", late->port);
+    late->status = tcp_listen(&late->listener, "127.0.0.1", late->port, &patient);
     return NULL;
 }
 
@@ -1129,6 +1129,17 @@ static void an_interruption_ends_dialling_and_accepting(void **state)
     stop = 0;
     assert_null(peer);
     tcp_close(listener);
+}
+
+static void an_interruption_ends_looking_up_where_to_listen(void **state)
+{
+    struct listener *listener = NULL;
+    (void)state;
+    stop = 1;
+    assert_int_equal(tcp_listen(&listener, "no-such-host.invalid", 0, &patient), -EINTR);
+    assert_string_equal(fail_reason(), "interrupted");
+    assert_null(listener);
+    stop = 0;
 }
 
 /* ---- strangers ---- */
@@ -1386,6 +1397,7 @@ int main(void)
         TCP_TEST(tcp_dialling_waits_for_a_server_that_is_not_up_yet),
         TCP_TEST(tcp_dialling_a_name_that_does_not_exist_says_so),
         TCP_TEST(an_interruption_ends_dialling_and_accepting),
+        TCP_TEST(an_interruption_ends_looking_up_where_to_listen),
         TCP_TEST(strangers_are_warned_of_and_a_real_client_gets_through),
         TCP_TEST(a_stranger_that_waits_is_told_why_it_is_refused),
         TCP_TEST(a_slow_client_keeps_nobody_waiting_and_gets_its_turn),

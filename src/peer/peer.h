@@ -108,7 +108,9 @@ int peer_mpi(struct peer **peer, const struct peer_terms *terms);
 /* TCP, IPv4 and IPv6. A listener takes clients one after another; what does not greet as a Weft
  * client within five seconds is warned of and dropped, without keeping a real client waiting. */
 struct listener;
-int tcp_listen(struct listener **listener, const char *bind_address, unsigned port);
+/* bind_address may be a name, which is looked up for five seconds at most, or until *stop. */
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
+               const struct peer_terms *terms);
 unsigned tcp_port(const struct listener *listener);
 /* Waits without end for a client's greeting, but for *stop. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,

@@ -185,11 +185,10 @@ static int bind_any(unsigned port)
     return fd;
 }
 
-static int bind_name(const char *name, unsigned port)
+static int bind_name(const char *name, unsigned port, const struct peer_terms *terms)
 {
     struct addrinfo *found;
-    struct peer_terms terms = {0};
-    int status = resolve(name, port, clock_ms() + GREETING_MS, &terms, &found);
+    int status = resolve(name, port, clock_ms() + GREETING_MS, terms, &found);
     if (status)
         return status;
     int fd = -EADDRNOTAVAIL;
@@ -199,7 +198,8 @@ static int bind_name(const char *name, unsigned port)
     return fd >= 0 ? fd : fail(fd, "cannot listen on %s port %u: %s", name, port, strerror(-fd));
 }
 
-int tcp_listen(struct listener **listener, const char *bind_address, unsigned port)
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
+               const struct peer_terms *terms)
 {
     union {
         struct sockaddr any;
@@ -207,7 +207,7 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
         struct sockaddr_in6 six;
     } bound = {.six = {0}};
     socklen_t length = sizeof bound;
-    int fd = bind_address && *bind_address ? bind_name(bind_address, port) : bind_any(port);
+    int fd = bind_address && *bind_address ? bind_name(bind_address, port, terms) : bind_any(port);
     if (fd == -EADDRINUSE)
         return fail(fd, "port %u is in use (another server?); choose one with --port", port);
     if (fd < 0)
