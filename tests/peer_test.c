@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -1154,6 +1155,45 @@ static int stranger(unsigned port)
     return fd;
 }
 
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        count++;
+    return count;
+}
+
+static uint64_t cpu_ms(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
+}
+
+static void a_server_without_descriptors_says_so_once_and_does_not_spin(void **state)
+{
+    struct listener *listener = listen_at("127.0.0.1");
+    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real"), *peer = NULL;
+    struct rlimit before, none;
+    struct blob blob;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = STDERR_FILENO + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t used_ms = cpu_ms();
+    stop_after_ms(400);
+    int status = tcp_accept(listener, &patient, &peer, &blob);
+    used_ms = cpu_ms() - used_ms;
+    stop = 0;
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(status, -EINTR);
+    assert_int_equal(count_of(warnings, "a connection cannot be taken now: "), 1);
+    assert_in_range(used_ms, 0, 200);
+    peer_close(accept_greeting(listener, "real"));
+    peer_close(client);
+    tcp_close(listener);
+}
+
 static void strangers_are_warned_of_and_a_real_client_gets_through(void **state)
 {
     static const struct {
@@ -1262,7 +1302,7 @@ static void *accept_one(void *arg)
 static void silent_strangers_do_not_keep_a_real_client_out(void **state)
 {
     struct accepting a = {.listener = listen_at("127.0.0.1")};
-    int fds[20], dropped = 0;
+    int fds[20];
     struct blob answer;
     pthread_t thread;
     (void)state;
@@ -1279,8 +1319,7 @@ static void silent_strangers_do_not_keep_a_real_client_out(void **state)
     assert_string_equal(a.greeting.bytes, "real");
     assert_in_range(waited_ms, 0, 5000 + BOUND_MS);
     /* More than there are places for: the eldest had to go. */
-    for (const char *at = warnings; (at = strstr(at, "did not greet, and others wait")); at++)
-        dropped++;
+    int dropped = count_of(warnings, "did not greet, and others wait");
     assert_in_range(dropped, LENGTH(fds) - 16, LENGTH(fds));
     for (size_t i = 0; i < LENGTH(fds); i++)
         close(fds[i]);
@@ -1399,6 +1438,7 @@ int main(void)
         TCP_TEST(an_interruption_ends_dialling_and_accepting),
         TCP_TEST(an_interruption_ends_looking_up_where_to_listen),
         TCP_TEST(strangers_are_warned_of_and_a_real_client_gets_through),
+        TCP_TEST(a_server_without_descriptors_says_so_once_and_does_not_spin),
         TCP_TEST(a_stranger_that_waits_is_told_why_it_is_refused),
         TCP_TEST(a_slow_client_keeps_nobody_waiting_and_gets_its_turn),
         TCP_TEST(silent_strangers_do_not_keep_a_real_client_out),

@@ -20,6 +20,7 @@ enum { PENDING = 16, GREETING_MS = 5000, RETRY_MS = 50, SLICE_MS = 100 };
 struct listener {
     int fd;
     unsigned port;
+    bool hampered;                    /* connections wait that cannot be taken now */
     struct channel *pending[PENDING]; /* connected, not yet greeted */
     char names[PENDING][72];
 };
@@ -261,12 +262,23 @@ static int free_slot(struct listener *l)
     return eldest;
 }
 
+/* Without a descriptor to spare, say, a connection stays where it is until there is one: that is
+ * said once, and waiting does not look at the port meanwhile, which would be ready at once. */
+static void note_accept(struct listener *l, int error)
+{
+    bool hampered = error && error != EAGAIN && error != EINTR && error != ECONNABORTED;
+    if (hampered && !l->hampered)
+        warn("a connection cannot be taken now: %s", strerror(error));
+    l->hampered = hampered;
+}
+
 static void greet_next(struct listener *l, const struct peer_terms *terms)
 {
     struct sockaddr_storage from;
     socklen_t length = sizeof from;
     int on = 1;
     int fd = accept4(l->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC);
+    note_accept(l, fd < 0 ? errno : 0);
     if (fd < 0)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -301,7 +313,8 @@ static void wait_for_any(const struct listener *l)
     for (int i = 0; i < PENDING; i++)
         if (l->pending[i])
             fds[n++] = (struct pollfd){.fd = l->pending[i]->fd, .events = POLLIN};
-    fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+    if (!l->hampered)
+        fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
     poll(fds, n, SLICE_MS);
 }
 
