@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft info on machines that are made of files: a folder stands for the root of each. */
+#include "tool/child.h"
 #include "tool/info.h"
 #include "tool/probe.h"
 
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -771,6 +773,21 @@ static void a_child_that_dies_says_how(void **state)
     probe_free(&probe);
 }
 
+static void a_child_that_does_not_end_is_not_waited_for(void **state)
+{
+    pid_t child = fork();
+    (void)state;
+    if (child == 0)
+        for (;;)
+            pause();
+    assert_true(child > 0);
+    assert_int_equal(child_wait(child, 20), -1);
+    kill(child, SIGKILL);
+    int how = child_wait(child, 10000);
+    assert_true(how != -1 && WIFSIGNALED(how));
+    assert_int_equal(child_wait(child, 10000), -1); /* there is none any more */
+}
+
 #define ON_FILES(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -808,6 +825,7 @@ int main(void)
         cmocka_unit_test(a_child_that_works_is_heard_and_its_noise_kept_apart),
         cmocka_unit_test(a_child_that_hangs_is_given_up),
         cmocka_unit_test(a_child_that_dies_says_how),
+        cmocka_unit_test(a_child_that_does_not_end_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

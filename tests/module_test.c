@@ -3,6 +3,8 @@
 #include "fabric/fabric.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -86,6 +88,69 @@ static void loading_keeps_signal_handlers(void **state)
     signal(SIGTERM, SIG_DFL);
 }
 
+/* A fabric whose library takes a signal over. The second opening begins while the first is under
+ * way, and ends after it. */
+static sem_t began, second_began, first_is_over;
+
+static void vendors(int number)
+{
+    (void)number;
+}
+
+static int seize_open(struct fabric **fabric, const struct fabric_want *want,
+                      struct fabric_facts *facts)
+{
+    struct sigaction action = {.sa_handler = vendors};
+    (void)facts;
+    *fabric = NULL;
+    if (want->server) {
+        sem_post(&second_began);
+        sem_wait(&first_is_over);
+        return 0;
+    }
+    sigaction(SIGTERM, &action, NULL);
+    sem_post(&began);
+    sem_wait(&second_began);
+    return 0;
+}
+
+static const struct fabric_ops seize = {.abi = FABRIC_ABI, .name = "seize", .open = seize_open};
+
+static void *open_second(void *arg)
+{
+    struct fabric_want want = {.server = true};
+    struct fabric_facts facts;
+    struct fabric *fabric;
+    (void)arg;
+    sem_wait(&began);
+    fabric_open(&seize, &fabric, &want, &facts);
+    return NULL;
+}
+
+static void two_threads_that_open_fabrics_keep_signal_handlers(void **state)
+{
+    struct sigaction action = {.sa_handler = mine, .sa_flags = SA_RESTART}, now;
+    struct fabric_want want = {0};
+    struct fabric_facts facts;
+    struct fabric *fabric;
+    pthread_t thread;
+    (void)state;
+    sigaddset(&action.sa_mask, SIGUSR1);
+    sem_init(&began, 0, 0);
+    sem_init(&second_began, 0, 0);
+    sem_init(&first_is_over, 0, 0);
+    assert_int_equal(sigaction(SIGTERM, &action, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, open_second, NULL), 0);
+    assert_int_equal(fabric_open(&seize, &fabric, &want, &facts), 0);
+    sem_post(&first_is_over);
+    pthread_join(thread, NULL);
+    assert_int_equal(sigaction(SIGTERM, NULL, &now), 0);
+    signal(SIGTERM, SIG_DFL);
+    assert_ptr_equal(now.sa_handler, mine);
+    assert_true(now.sa_flags & SA_RESTART);
+    assert_true(sigismember(&now.sa_mask, SIGUSR1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +161,7 @@ int main(void)
         cmocka_unit_test(a_module_of_another_version_is_refused),
         cmocka_unit_test(a_fabric_that_is_nowhere_says_what_was_looked_for),
         cmocka_unit_test(loading_keeps_signal_handlers),
+        cmocka_unit_test(two_threads_that_open_fabrics_keep_signal_handlers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

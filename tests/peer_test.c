@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -488,6 +489,31 @@ static void an_end_that_was_heard_is_found_by_every_later_call(void **state)
     peer_close(pair[0]);
 }
 
+static void last_words_that_another_thread_has_read_are_said_again(void **state)
+{
+    struct peer *pair[2];
+    struct blob blob;
+    (void)state;
+    open_pair(pair, LONG_MS);
+    peer_end(pair[1], -EIO, "broken");
+    peer_close(pair[1]);
+    struct actor other = {.peer = pair[0], .act = act_alive};
+    start(&other);
+    join(&other);
+    assert_int_equal(other.status, -EREMOTEIO);
+    assert_string_equal(other.reason, "the server says: broken");
+    (fail)(0, "%s", "an older sentence");
+    assert_int_equal(peer_alive(pair[0]), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the server says: broken");
+    (fail)(0, "%s", "an older sentence");
+    assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the server says: broken");
+    print_blob(&blob, "too late");
+    assert_int_equal(peer_tell(pair[0], &blob), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the server says: broken");
+    peer_close(pair[0]);
+}
+
 static void telling_one_that_left_finds_its_last_words(void **state)
 {
     struct peer *pair[2];
@@ -668,6 +694,45 @@ static void frames_are_put_together_from_any_pieces(void **state)
     }
 }
 
+/* More than there is room for. Each time nothing was heard for ever, but for what comes now. */
+static void heartbeats_count_behind_messages_that_wait_for_hours(void **state)
+{
+    enum { BEATS = 64, ROUNDS = 40 };
+    static const char last[] = "code=5\nwhy=broken\n";
+    struct stream beats = {0}, messages = {0};
+    struct blob blob = {0};
+    int other;
+    struct channel *channel = half_channel(&other, SHORT_MS);
+    (void)state;
+    for (int i = 0; i < BEATS; i++)
+        add_frame(&beats, FRAME_BEAT, "", 0);
+    add_frame(&messages, FRAME_DATA, blob.bytes, BLOB_MAX - 1);
+    add_frame(&messages, FRAME_BEAT, "", 0);
+    add_frame(&messages, FRAME_DATA, "second", 6);
+    assert_true(give(other, messages.bytes, messages.length));
+    for (int i = 0; i < ROUNDS; i++) {
+        /* Some of them cut in the middle. */
+        size_t half = beats.length / 2 + (size_t)i % FRAME_HEAD;
+        assert_true(give(other, beats.bytes, half));
+        channel->heard_ms = 0;
+        assert_int_equal(peer_alive(&channel->peer), 0);
+        assert_true(give(other, beats.bytes + half, beats.length - half));
+        channel->heard_ms = 0;
+        assert_int_equal(peer_alive(&channel->peer), 0);
+    }
+    messages.length = 0;
+    add_frame(&messages, FRAME_END, last, strlen(last));
+    assert_true(give(other, messages.bytes, messages.length));
+    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), 0);
+    assert_int_equal(blob.length, BLOB_MAX - 1);
+    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), 0);
+    assert_string_equal(blob.bytes, "second");
+    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), -EREMOTEIO);
+    assert_string_equal(fail_reason(), "the client says: broken");
+    channel_close(channel);
+    close(other);
+}
+
 /* Frames of all kinds, most of them well-formed, in a row. */
 static void random_stream(struct stream *stream, uint64_t *seed)
 {
@@ -844,7 +909,7 @@ static const struct peer_terms patient = {.timeout_ms = LONG_MS, .stop = &stop};
 static struct listener *listen_at(const char *address)
 {
     struct listener *listener;
-    if (tcp_listen(&listener, address, 0))
+    if (tcp_listen(&listener, address, 0, &patient))
         fail_msg("%s", fail_reason());
     assert_in_range(tcp_port(listener), 1, 65535);
     return listener;
@@ -925,7 +990,7 @@ static void tcp_connects_over_ipv6(void **state)
 {
     struct listener *listener;
     (void)state;
-    int status = tcp_listen(&listener, "::1", 0);
+    int status = tcp_listen(&listener, "::1", 0, &patient);
     if (status == -EADDRNOTAVAIL || status == -EAFNOSUPPORT)
         skip();
     assert_int_equal(status, 0);
@@ -973,7 +1038,7 @@ static void tcp_port_in_use_is_said(void **state)
     for (size_t i = 0; i < LENGTH(addresses); i++) {
         struct listener *first = listen_at(addresses[i]), *second = NULL;
         char expected[64];
-        assert_int_equal(tcp_listen(&second, addresses[i], tcp_port(first)), -EADDRINUSE);
+        assert_int_equal(tcp_listen(&second, addresses[i], tcp_port(first), &patient), -EADDRINUSE);
         snprintf(expected, sizeof expected, "port %u is in use", tcp_port(first));
         assert_contains(fail_reason(), expected);
         assert_null(second);
@@ -986,7 +1051,7 @@ static void tcp_listening_on_an_address_of_another_machine_is_refused(void **sta
 {
     struct listener *listener = NULL;
     (void)state;
-    assert_int_equal(tcp_listen(&listener, "203.0.113.77", 0), -EADDRNOTAVAIL);
+    assert_int_equal(tcp_listen(&listener, "203.0.113.77", 0, &patient), -EADDRNOTAVAIL);
     assert_contains(fail_reason(), "203.0.113.77");
     assert_null(listener);
 }
@@ -1016,7 +1081,7 @@ static void *listen_late(void *arg)
 {
     struct late *late = arg;
     rest_ms(SHORT_MS);
-    late->status = tcp_listen(&late->listener, "127.0.0.1", late->port);
+    late->status = tcp_listen(&late->listener, "127.0.0.1", late->port, &patient);
     return NULL;
 }
 
@@ -1067,6 +1132,17 @@ static void an_interruption_ends_dialling_and_accepting(void **state)
     tcp_close(listener);
 }
 
+static void an_interruption_ends_looking_up_where_to_listen(void **state)
+{
+    struct listener *listener = NULL;
+    (void)state;
+    stop = 1;
+    assert_int_equal(tcp_listen(&listener, "no-such-host.invalid", 0, &patient), -EINTR);
+    assert_string_equal(fail_reason(), "interrupted");
+    assert_null(listener);
+    stop = 0;
+}
+
 /* ---- strangers ---- */
 
 static int stranger(unsigned port)
@@ -1077,6 +1153,45 @@ static int stranger(unsigned port)
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
+}
+
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        count++;
+    return count;
+}
+
+static uint64_t cpu_ms(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
+}
+
+static void a_server_without_descriptors_says_so_once_and_does_not_spin(void **state)
+{
+    struct listener *listener = listen_at("127.0.0.1");
+    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real"), *peer = NULL;
+    struct rlimit before, none;
+    struct blob blob;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = STDERR_FILENO + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t used_ms = cpu_ms();
+    stop_after_ms(400);
+    int status = tcp_accept(listener, &patient, &peer, &blob);
+    used_ms = cpu_ms() - used_ms;
+    stop = 0;
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(status, -EINTR);
+    assert_int_equal(count_of(warnings, "a connection cannot be taken now: "), 1);
+    assert_in_range(used_ms, 0, 200);
+    peer_close(accept_greeting(listener, "real"));
+    peer_close(client);
+    tcp_close(listener);
 }
 
 static void strangers_are_warned_of_and_a_real_client_gets_through(void **state)
@@ -1187,7 +1302,7 @@ static void *accept_one(void *arg)
 static void silent_strangers_do_not_keep_a_real_client_out(void **state)
 {
     struct accepting a = {.listener = listen_at("127.0.0.1")};
-    int fds[20], dropped = 0;
+    int fds[20];
     struct blob answer;
     pthread_t thread;
     (void)state;
@@ -1204,8 +1319,7 @@ static void silent_strangers_do_not_keep_a_real_client_out(void **state)
     assert_string_equal(a.greeting.bytes, "real");
     assert_in_range(waited_ms, 0, 5000 + BOUND_MS);
     /* More than there are places for: the eldest had to go. */
-    for (const char *at = warnings; (at = strstr(at, "did not greet, and others wait")); at++)
-        dropped++;
+    int dropped = count_of(warnings, "did not greet, and others wait");
     assert_in_range(dropped, LENGTH(fds) - 16, LENGTH(fds));
     for (size_t i = 0; i < LENGTH(fds); i++)
         close(fds[i]);
@@ -1300,6 +1414,7 @@ int main(void)
         cmocka_unit_test(what_was_told_before_closing_is_heard),
         cmocka_unit_test(the_reason_of_leaving_travels),
         cmocka_unit_test(an_end_that_was_heard_is_found_by_every_later_call),
+        cmocka_unit_test(last_words_that_another_thread_has_read_are_said_again),
         cmocka_unit_test(telling_one_that_left_finds_its_last_words),
         cmocka_unit_test(leaving_keeps_the_sentence_that_made_us_leave),
         cmocka_unit_test(a_very_long_reason_is_cut_not_lost),
@@ -1307,6 +1422,7 @@ int main(void)
         cmocka_unit_test(telling_a_peer_that_does_not_listen_times_out),
         cmocka_unit_test(an_interruption_ends_telling_a_peer_that_does_not_listen),
         cmocka_unit_test(frames_are_put_together_from_any_pieces),
+        cmocka_unit_test(heartbeats_count_behind_messages_that_wait_for_hours),
         cmocka_unit_test(frames_from_a_madman_end_in_an_error_not_in_a_crash),
         cmocka_unit_test(a_frame_that_is_not_ours_is_named),
         TCP_TEST(tcp_connects_over_ipv4),
@@ -1320,7 +1436,9 @@ int main(void)
         TCP_TEST(tcp_dialling_waits_for_a_server_that_is_not_up_yet),
         TCP_TEST(tcp_dialling_a_name_that_does_not_exist_says_so),
         TCP_TEST(an_interruption_ends_dialling_and_accepting),
+        TCP_TEST(an_interruption_ends_looking_up_where_to_listen),
         TCP_TEST(strangers_are_warned_of_and_a_real_client_gets_through),
+        TCP_TEST(a_server_without_descriptors_says_so_once_and_does_not_spin),
         TCP_TEST(a_stranger_that_waits_is_told_why_it_is_refused),
         TCP_TEST(a_slow_client_keeps_nobody_waiting_and_gets_its_turn),
         TCP_TEST(silent_strangers_do_not_keep_a_real_client_out),

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 #undef fail /* ours, not cmocka's */
@@ -63,9 +64,11 @@ static void *half_run(void *arg)
     return NULL;
 }
 
-/* Both halves with the same words; [0] is the client's outcome, [1] the server's. */
-static void run_both(struct half halves[2], const struct kind *kind, int argc, char *const *argv,
-                     uint64_t timeout_ms, const volatile sig_atomic_t *stop)
+/* Both halves with the same words; [0] is the client's outcome, [1] the server's. fabric may be
+ * NULL: what the words say. */
+static void run_both_on(struct half halves[2], const struct kind *kind,
+                        const struct fabric_ops *fabric, int argc, char *const *argv,
+                        uint64_t timeout_ms, const volatile sig_atomic_t *stop)
 {
     struct peer_terms terms = {.timeout_ms = timeout_ms, .stop = stop};
     struct peer *pair[2];
@@ -81,11 +84,19 @@ static void run_both(struct half halves[2], const struct kind *kind, int argc, c
         assert_int_equal(opt_parse(&halves[i].set, argc, argv, &place, 0, &given), 0);
         assert_int_equal(plan_check(&halves[i].plan, &halves[i].set), 0);
         assert_int_equal(fabric_choose(halves[i].plan.device, &halves[i].fabric), 0);
+        if (fabric)
+            halves[i].fabric.ops = fabric;
     }
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, half_run, &halves[i]), 0);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+}
+
+static void run_both(struct half halves[2], const struct kind *kind, int argc, char *const *argv,
+                     uint64_t timeout_ms, const volatile sig_atomic_t *stop)
+{
+    run_both_on(halves, kind, NULL, argc, argv, timeout_ms, stop);
 }
 
 static void drop(struct half halves[2])
@@ -286,6 +297,28 @@ static void an_interrupted_run_ends_at_both_ends(void **state)
     drop(halves);
 }
 
+/* soft, but opening it takes the server longer than silence is borne. */
+static int slow_open(struct fabric **fabric, const struct fabric_want *want,
+                     struct fabric_facts *facts)
+{
+    struct timespec rest = {.tv_nsec = 900000000};
+    while (want->server && nanosleep(&rest, &rest))
+        ;
+    return fabric_soft.open(fabric, want, facts);
+}
+
+static void a_fabric_that_opens_slowly_is_no_death(void **state)
+{
+    (void)state;
+    char *words[] = {"-s", "8", "-n", "20", "--latency-gap", "0"};
+    struct fabric_ops slow = fabric_soft;
+    struct half halves[2];
+    slow.name = "slow";
+    slow.open = slow_open;
+    run_both_on(halves, &writes, &slow, (int)LENGTH(words), words, 600, NULL);
+    expect_done(halves, "           8          20  ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +337,7 @@ int main(void)
         cmocka_unit_test(null_refuses_verify_at_both_ends),
         cmocka_unit_test(an_operation_that_never_completes_ends_at_the_timeout),
         cmocka_unit_test(an_interrupted_run_ends_at_both_ends),
+        cmocka_unit_test(a_fabric_that_opens_slowly_is_no_death),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsig
     struct peer *peer;
     if (port > UINT16_MAX || !port)
         return fail(-EINVAL, "port %u: 1 to 65535", port);
-    int status = tcp_listen(&listener, address, port);
+    int status = tcp_listen(&listener, address, port, &terms);
     if (status)
         return status;
     for (;;) {

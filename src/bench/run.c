@@ -331,7 +331,6 @@ int bench_run(const struct bench_wish *wish)
                       .plan = wish->plan,
                       .op = wish->op,
                       .peer = wish->peer,
-                      .fabric = wish->fabric->ops,
                       .makers = {wish->plan->makers[0], wish->plan->makers[1]},
                       .buffer = {.fd = -1}};
     struct fabric_want want = {.device = wish->fabric->device,
@@ -343,7 +342,7 @@ int bench_run(const struct bench_wish *wish)
                                .gpus = plan_gpus(wish->plan),
                                .server = wish->peer->rank == PEER_SERVER};
     int awake = setup_awake();
-    int status = fabric_open(run.fabric, &run.handle, &want, &run.facts);
+    int status = setup_open(&run, wish->fabric->ops, &want);
     if (!status) {
         status = opened(&run);
         run.fabric->close(run.handle);

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every run needs before and after measuring: memory, a connected fabric, an eye on the other
- * end while somebody reads our output, and a last word when it fails. */
+/* What every run needs before and after measuring: memory, a connected fabric, and a last word when
+ * it fails. */
 #include "bench/setup.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { POPULATE_BYTES = 64 << 20, MOMENT_MS = 200, VIGIL_MS = 20 };
+enum { POPULATE_BYTES = 64 << 20, MOMENT_MS = 200 };
+
+int setup_open(struct run *run, const struct fabric_ops *fabric, const struct fabric_want *want)
+{
+    struct vigil vigil;
+    run->fabric = fabric;
+    vigil_begin(&vigil, run->peer);
+    int status = fabric_open(fabric, &run->handle, want, &run->facts);
+    vigil_end(&vigil);
+    return status;
+}
 
 static int populate(struct run *run)
 {
@@ -74,11 +83,23 @@ int setup_place(struct run *run, const char *memory, size_t length)
 
 int setup_free(struct run *run, int status)
 {
-    bool gpu = run->makers[0] != MEMORY_CPU || run->makers[1] != MEMORY_CPU;
-    if (gpu && !status)
+    if (setup_any_gpu(run) && !status)
         status = peer_meet(run->peer, "released", NULL, NULL);
     if (run->buffer.address && !run->facts.own_memory)
         run->buffer.kind->free(&run->buffer);
+    return status;
+}
+
+/* Where one end alone has its memory on a GPU, the other opens that GPU here. */
+static int connect_watched(struct run *run, const struct blob *theirs, const struct blob *their_key)
+{
+    struct vigil vigil;
+    bool gpu = setup_any_gpu(run);
+    if (gpu)
+        vigil_begin(&vigil, run->peer);
+    int status = run->fabric->connect(run->handle, theirs, their_key, 1, &run->remote);
+    if (gpu)
+        vigil_end(&vigil);
     return status;
 }
 
@@ -94,7 +115,7 @@ int setup_connect(struct run *run, const struct blob *key)
     if (status)
         return status;
     for (;;) {
-        status = run->fabric->connect(run->handle, &theirs, &their_key, 1, &run->remote);
+        status = connect_watched(run, &theirs, &their_key);
         if (status == DONE)
             break;
         if (!status)
@@ -137,33 +158,6 @@ int setup_awake(void)
         fd = -1;
     }
     return fd;
-}
-
-/* What goes wrong here is found again by the next who looks. */
-static void *keep_vigil(void *arg)
-{
-    struct vigil *vigil = arg;
-    while (!atomic_load(&vigil->over) && !peer_alive(vigil->peer))
-        poll(NULL, 0, VIGIL_MS);
-    return NULL;
-}
-
-void vigil_begin(struct vigil *vigil, struct peer *peer)
-{
-    sigset_t all, before;
-    *vigil = (struct vigil){.peer = peer};
-    /* Signals stay with the thread that measures. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    vigil->begun = !pthread_create(&vigil->thread, NULL, keep_vigil, vigil);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-void vigil_end(struct vigil *vigil)
-{
-    atomic_store(&vigil->over, true);
-    if (vigil->begun)
-        pthread_join(vigil->thread, NULL);
 }
 
 /* To whoever meets it first, the other end's death looks like a fault of the fabric: wait a moment

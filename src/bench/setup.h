@@ -5,12 +5,19 @@
 
 #include "bench/bench.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+/* Is the memory of either end on a GPU? */
+static inline bool setup_any_gpu(const struct run *run)
+{
+    return run->makers[0] != MEMORY_CPU || run->makers[1] != MEMORY_CPU;
+}
 
 /* Can these verbs be had on this maker's GPU memory? form names the fabric. */
 int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned verbs,
                   enum memory_maker maker);
+
+/* Opens the fabric into the run, with signs of life meanwhile: a vendor's library can take seconds.
+ */
+int setup_open(struct run *run, const struct fabric_ops *fabric, const struct fabric_want *want);
 
 /* A buffer of that kind of memory, present; where the fabric places memory itself, only noted. */
 int setup_place(struct run *run, const char *memory, size_t length);
@@ -30,15 +37,5 @@ int setup_awake(void);
 
 /* On failure the other end is told, once. Returns the status, or a better one. */
 int setup_leave(struct run *run, int status);
-
-/* Whoever reads our output may take his time: meanwhile the other end is to know that we live. */
-struct vigil {
-    struct peer *peer;
-    pthread_t thread;
-    atomic_bool over;
-    bool begun;
-};
-void vigil_begin(struct vigil *vigil, struct peer *peer);
-void vigil_end(struct vigil *vigil);
 
 #endif

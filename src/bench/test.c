@@ -102,11 +102,6 @@ int test_check(const struct weft_params *p)
 
 /* ---- what this fabric lacks ---- */
 
-static bool any_gpu(const struct run *run)
-{
-    return run->makers[0] != MEMORY_CPU || run->makers[1] != MEMORY_CPU;
-}
-
 /* Where none was asked for. If there is none, the usual one, which is then refused. */
 static enum weft_layout first_layout(const struct run *run)
 {
@@ -114,7 +109,7 @@ static enum weft_layout first_layout(const struct run *run)
     for (unsigned k = usual - WEFT_SHORT; k < LAYOUTS && !run->test->atomic; k++) {
         struct weft_params wish = *run->params;
         wish.layout = (enum weft_layout)(WEFT_SHORT + k);
-        if (any_gpu(run) && !(run->facts.gpu_layouts & 1U << k))
+        if (setup_any_gpu(run) && !(run->facts.gpu_layouts & 1U << k))
             continue;
         if (run->facts.layout_max[run->verb][k] >= wish.size && !check_layout(&wish, run->test))
             return wish.layout;
@@ -136,7 +131,7 @@ static int can_layout(const struct run *run)
     if (!here)
         return fail(-ENOTSUP, "%s has no %s in layout %s; it has %s", run->form, run->name, name,
                     *has ? has : "none");
-    if (any_gpu(run) && !(run->facts.gpu_layouts & 1U << (p->layout - WEFT_SHORT)))
+    if (setup_any_gpu(run) && !(run->facts.gpu_layouts & 1U << (p->layout - WEFT_SHORT)))
         return fail(-ENOTSUP, "%s has no layout %s for GPU memory", run->form, name);
     if (p->size > here)
         return fail(-EMSGSIZE, "%s: %s in layout %s takes at most %zu bytes, not %" PRIu64,
@@ -300,6 +295,17 @@ static int choose_fabric(const struct blob *mine, const struct blob *theirs, boo
     return status;
 }
 
+/* Loading a module can take seconds. */
+static int choose_watched(const struct run *run, const struct blob *mine, const struct blob *theirs,
+                          struct fabric_choice *choice)
+{
+    struct vigil vigil;
+    vigil_begin(&vigil, run->peer);
+    int status = choose_fabric(mine, theirs, run->peer->rank == PEER_CLIENT, choice);
+    vigil_end(&vigil);
+    return status;
+}
+
 /* ---- getting ready ---- */
 
 static bool measures(const struct run *run)
@@ -331,8 +337,7 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
                                    (1U << run->makers[0] | 1U << run->makers[1]) & MEMORY_ALL_GPUS,
                                .server = run->peer->rank == PEER_SERVER,
                                .looks = run->params->verify};
-    run->fabric = choice->ops;
-    return fabric_open(choice->ops, &run->handle, &want, &run->facts);
+    return setup_open(run, choice->ops, &want);
 }
 
 static int make_ready(struct run *run, const struct fabric_choice *choice, const char *nonce,
@@ -498,7 +503,7 @@ static int agree(struct run *run)
     if (!status && blob_value(client ? &mine : &theirs, "nonce", nonce, sizeof nonce))
         status = fail(-EPROTO, "the client gives no nonce");
     if (!status)
-        status = choose_fabric(&mine, &theirs, client, &choice);
+        status = choose_watched(run, &mine, &theirs, &choice);
     /* A module may be missing at one end alone. */
     int chosen = blob_print(&mine, "chosen=1\n");
     status = verdict(run, status ? status : chosen, &mine, &theirs);

@@ -122,12 +122,11 @@ size_t caches_look(struct cache *caches, size_t room, const char *root);
 
 /* ---- modules ---------------------------------------------------------------- */
 
-/* What every signal does, to be put back after a vendor's library had its way. */
-struct signals {
-    struct sigaction actions[NSIG];
-};
-void signals_keep(struct signals *kept);
-void signals_restore(const struct signals *kept);
+/* What every signal does, to be put back after a vendor's library had its way. Both may be nested,
+ * and be called by several threads at a time: signals are the process's, so the first keeps and
+ * the last puts back. */
+void signals_keep(void);
+void signals_restore(void);
 
 /* Is there a weft-NAME.so in WEFT_MODULE_PATH, beside the tools, or in the installed module folder?
  * Loads nothing. */

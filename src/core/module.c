@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,31 +67,53 @@ bool module_exists(const char *name)
     return find_path(path, sizeof path, name);
 }
 
-void signals_keep(struct signals *kept)
+/* Not held while a library has its way, which may wait for another process. Nobody's handler is
+ * taken from him while he is at it either: some libraries try out instructions by a signal. */
+static struct {
+    pthread_mutex_t lock;
+    unsigned users;
+    struct sigaction actions[NSIG];
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void signals_keep(void)
 {
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, NULL, &kept->actions[i]);
+    pthread_mutex_lock(&kept.lock);
+    for (int i = 1; i < NSIG && !kept.users; i++)
+        sigaction(i, NULL, &kept.actions[i]);
+    kept.users++;
+    pthread_mutex_unlock(&kept.lock);
 }
 
-void signals_restore(const struct signals *kept)
+static bool changed(const struct sigaction *was, const struct sigaction *now)
 {
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, &kept->actions[i], NULL);
+    return was->sa_sigaction != now->sa_sigaction || was->sa_flags != now->sa_flags ||
+           memcmp(&was->sa_mask, &now->sa_mask, sizeof was->sa_mask) != 0;
+}
+
+void signals_restore(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    kept.users--;
+    for (int i = 1; i < NSIG && !kept.users; i++) {
+        struct sigaction now = {0};
+        if (!sigaction(i, NULL, &now) && changed(&kept.actions[i], &now))
+            sigaction(i, &kept.actions[i], NULL);
+    }
+    pthread_mutex_unlock(&kept.lock);
 }
 
 int module_load(const char *name, const char *symbol, bool global, void **entry)
 {
     char path[PATH_MAX];
-    struct signals kept;
     if (!find_path(path, sizeof path, name))
         return fail(-ENOENT, "weft-%s.so is not found", name);
     /* Libraries of InfiniPath and Omni-Path, which libfabric brings along, install handlers that
      * print and exit, unless they find this before they are initialised. */
     setenv("IPATH_NO_BACKTRACE", "1", 0);
     setenv("HFI_NO_BACKTRACE", "1", 0);
-    signals_keep(&kept);
+    signals_keep();
     void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
-    signals_restore(&kept);
+    signals_restore();
     if (!library)
         return fail(-ELIBACC, "%s", dlerror());
     *entry = dlsym(library, symbol);

@@ -214,10 +214,11 @@ int fabric_choose(const char *text, struct fabric_choice *choice)
 int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
                 const struct fabric_want *want, struct fabric_facts *facts)
 {
-    struct signals kept;
-    signals_keep(&kept);
+    if (fabric_built_in(ops->name))
+        return ops->open(fabric, want, facts);
+    signals_keep();
     int status = ops->open(fabric, want, facts);
-    signals_restore(&kept);
+    signals_restore();
     return status;
 }
 

@@ -97,23 +97,18 @@ static void look(const struct memory_ops *kind, struct state *state)
 
 /* Makers' libraries take signals over, and start threads: every handler is put back, and no signal
  * goes to a thread of theirs. */
-struct guard {
-    struct signals kept;
-    sigset_t mask;
-};
-
-static void guard_begin(struct guard *guard)
+static void guard_begin(sigset_t *mask)
 {
     sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &guard->mask);
-    signals_keep(&guard->kept);
+    pthread_sigmask(SIG_SETMASK, &all, mask);
+    signals_keep();
 }
 
-static void guard_end(const struct guard *guard)
+static void guard_end(const sigset_t *mask)
 {
-    signals_restore(&guard->kept);
-    pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
+    signals_restore();
+    pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
 static const struct state *state_of(const struct memory_ops *kind)
@@ -121,10 +116,10 @@ static const struct state *state_of(const struct memory_ops *kind)
     struct state *state = &states[kind->maker];
     pthread_mutex_lock(&lock);
     if (!state->tried) {
-        struct guard guard;
-        guard_begin(&guard);
+        sigset_t mask;
+        guard_begin(&mask);
         look(kind, state);
-        guard_end(&guard);
+        guard_end(&mask);
         state->tried = true;
     }
     pthread_mutex_unlock(&lock);
@@ -213,7 +208,7 @@ static unsigned by_identity(const struct memory_ops *kind, unsigned device, cons
 
 int gpu_open(const struct memory_ops *kind, unsigned device, const char *identity, struct gpu **gpu)
 {
-    struct guard guard;
+    sigset_t mask;
     if (state_of(kind)->count && identity)
         device = by_identity(kind, device, identity);
     int status = check(kind, device);
@@ -228,9 +223,9 @@ int gpu_open(const struct memory_ops *kind, unsigned device, const char *identit
                          .copy = kind->gpu->copy,
                          .copy_locked =
                              kind->gpu->copy_locked ? kind->gpu->copy_locked : kind->gpu->copy};
-    guard_begin(&guard);
+    guard_begin(&mask);
     int code = kind->gpu->open(*gpu);
-    guard_end(&guard);
+    guard_end(&mask);
     if (!code)
         return 0;
     free(*gpu);

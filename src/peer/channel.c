@@ -59,12 +59,13 @@ static int send_frame(struct channel *c, char kind, const void *bytes, size_t le
 
 /* ---- in ---- */
 
-/* 1 and kind, length if a head is complete; 0 if not yet; -EPROTO if it is none of ours. */
-static int parse_head(const struct channel *c, char *kind, size_t *length)
+/* Of what stands at that place: 1 and kind, length if a head is complete; 0 if not yet; -EPROTO if
+ * it is none of ours. */
+static int parse_head(const struct channel *c, size_t at, char *kind, size_t *length)
 {
     static const char shape[] = "WEFT";
-    size_t have = c->have < FRAME_HEAD ? c->have : FRAME_HEAD;
-    const char *in = c->in;
+    size_t have = c->have - at < FRAME_HEAD ? c->have - at : FRAME_HEAD;
+    const char *in = c->in + at;
     if (memcmp(in, shape, have < 4 ? have : 4) != 0)
         return fail(-EPROTO, "the other end does not speak Weft's protocol");
     if (have < FRAME_HEAD)
@@ -84,22 +85,35 @@ static int parse_head(const struct channel *c, char *kind, size_t *length)
     return 1;
 }
 
-static void drop_frame(struct channel *c, size_t length)
+static void drop_frame(struct channel *c, size_t at, size_t length)
 {
     c->have -= FRAME_HEAD + length;
-    memmove(c->in, c->in + FRAME_HEAD + length, c->have);
+    memmove(c->in + at, c->in + at + FRAME_HEAD + length, c->have - at);
+}
+
+/* Behind a message that waits to be heard, however long: beats would fill the room, and then no
+ * sign of life would be read any more. What else is there is looked at when its turn comes. */
+static void drop_beats(struct channel *c, size_t at)
+{
+    char kind = 0;
+    size_t length = 0;
+    while (parse_head(c, at, &kind, &length) == 1 && c->have - at >= FRAME_HEAD + length)
+        if (kind == FRAME_BEAT)
+            drop_frame(c, at, length);
+        else
+            at += FRAME_HEAD + length;
 }
 
 void channel_take(struct channel *c, struct blob *blob)
 {
     char kind;
     size_t length = 0;
-    if (parse_head(c, &kind, &length) != 1)
+    if (parse_head(c, 0, &kind, &length) != 1)
         return;
     memcpy(blob->bytes, c->in + FRAME_HEAD, length);
     blob->bytes[length] = '\0';
     blob->length = length;
-    drop_frame(c, length);
+    drop_frame(c, 0, length);
 }
 
 /* The other end's last words become our sentence. */
@@ -134,21 +148,24 @@ int channel_ready(struct channel *c, char wanted)
     size_t length = 0;
     int status;
     if (c->ended)
-        return c->ended;
+        return fail(c->ended, "%s", c->ended_why.sentence);
     read_some(c);
-    while ((status = parse_head(c, &kind, &length)) == 1 && c->have >= FRAME_HEAD + length) {
+    while ((status = parse_head(c, 0, &kind, &length)) == 1 && c->have >= FRAME_HEAD + length) {
         if (kind == FRAME_END) {
             c->ended = last_words(c, length);
+            c->ended_why = life_keep();
             return c->ended;
         }
         if (kind == wanted)
             return 1;
-        if (kind == FRAME_DATA && wanted == FRAME_BEAT)
-            return 0; /* only looking: the message waits for whoever hears it, even of one who left
-                       */
+        if (kind == FRAME_DATA && wanted == FRAME_BEAT) {
+            /* Only looking: the message waits for whoever hears it, even of one who left. */
+            drop_beats(c, FRAME_HEAD + length);
+            return 0;
+        }
         if (kind != FRAME_BEAT)
             return fail(-EPROTO, "the %s sent a message out of turn", c->peer.other);
-        drop_frame(c, length);
+        drop_frame(c, 0, length);
     }
     if (status < 0)
         return status;

@@ -8,16 +8,17 @@
 
 enum {
     FRAME_HEAD = 16,
-    BEATS_BEHIND = 4096 /* a message that waits to be heard hides no sign of life behind it */
+    BEATS_BEHIND = 4096 /* room to see, behind a message that waits to be heard, signs of life */
 };
 
 struct channel {
     struct peer peer;
     int fd;
-    bool greets; /* our next message is the greeting */
-    bool left;   /* our last words are said */
-    bool closed; /* the other end closed */
-    int ended;   /* status the other end left with, 0: it has not */
+    bool greets;           /* our next message is the greeting */
+    bool left;             /* our last words are said */
+    bool closed;           /* the other end closed */
+    int ended;             /* status the other end left with, 0: it has not */
+    struct kept ended_why; /* its sentence: it may be due later, and in another thread */
     uint64_t heard_ms, told_ms;
     size_t have; /* bytes in in[] */
     char in[FRAME_HEAD + BLOB_MAX + BEATS_BEHIND];

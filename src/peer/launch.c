@@ -148,12 +148,11 @@ static int check_size(const struct launcher *launcher, const struct mpi_module *
 
 static int begin(const struct launcher *launcher, const struct mpi_module *module, int *rank)
 {
-    struct signals kept;
     int size = 0;
     /* MPIs load libraries that take signals over. */
-    signals_keep(&kept);
+    signals_keep();
     int status = module->begin(&size, rank);
-    signals_restore(&kept);
+    signals_restore();
     if (status)
         return status;
     status = check_size(launcher, module, size);

@@ -8,6 +8,7 @@
 
 #include "core/core.h"
 
+#include <pthread.h>
 #include <signal.h>
 
 enum { PEER_CLIENT = 0, PEER_SERVER = 1 };
@@ -75,6 +76,17 @@ int peer_swap(struct peer *peer, const struct blob *mine, struct blob *theirs);
 /* A barrier: both ends say the same word. */
 int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void *arg);
 
+/* Signs of life from another thread, for as long as this one is busy with what may take seconds and
+ * does not touch the peer: a vendor's library, somebody who reads our output. What is done at once
+ * needs none, and none is sent then. What it finds out is found again by the next who looks. */
+struct vigil {
+    struct peer *peer;
+    pthread_t thread;
+    int over; /* readable once it is; -1: there is no thread */
+};
+void vigil_begin(struct vigil *vigil, struct peer *peer);
+void vigil_end(struct vigil *vigil);
+
 /* ---- ways to meet ---- */
 
 /* Two threads of one process. */
@@ -108,7 +120,9 @@ int peer_mpi(struct peer **peer, const struct peer_terms *terms);
 /* TCP, IPv4 and IPv6. A listener takes clients one after another; what does not greet as a Weft
  * client within five seconds is warned of and dropped, without keeping a real client waiting. */
 struct listener;
-int tcp_listen(struct listener **listener, const char *bind_address, unsigned port);
+/* bind_address may be a name, which is looked up for five seconds at most, or until *stop. */
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
+               const struct peer_terms *terms);
 unsigned tcp_port(const struct listener *listener);
 /* Waits without end for a client's greeting, but for *stop. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,

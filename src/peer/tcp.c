@@ -20,6 +20,7 @@ enum { PENDING = 16, GREETING_MS = 5000, RETRY_MS = 50, SLICE_MS = 100 };
 struct listener {
     int fd;
     unsigned port;
+    bool hampered;                    /* connections wait that cannot be taken now */
     struct channel *pending[PENDING]; /* connected, not yet greeted */
     char names[PENDING][72];
 };
@@ -185,11 +186,10 @@ static int bind_any(unsigned port)
     return fd;
 }
 
-static int bind_name(const char *name, unsigned port)
+static int bind_name(const char *name, unsigned port, const struct peer_terms *terms)
 {
     struct addrinfo *found;
-    struct peer_terms terms = {0};
-    int status = resolve(name, port, clock_ms() + GREETING_MS, &terms, &found);
+    int status = resolve(name, port, clock_ms() + GREETING_MS, terms, &found);
     if (status)
         return status;
     int fd = -EADDRNOTAVAIL;
@@ -199,7 +199,8 @@ static int bind_name(const char *name, unsigned port)
     return fd >= 0 ? fd : fail(fd, "cannot listen on %s port %u: %s", name, port, strerror(-fd));
 }
 
-int tcp_listen(struct listener **listener, const char *bind_address, unsigned port)
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
+               const struct peer_terms *terms)
 {
     union {
         struct sockaddr any;
@@ -207,7 +208,7 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
         struct sockaddr_in6 six;
     } bound = {.six = {0}};
     socklen_t length = sizeof bound;
-    int fd = bind_address && *bind_address ? bind_name(bind_address, port) : bind_any(port);
+    int fd = bind_address && *bind_address ? bind_name(bind_address, port, terms) : bind_any(port);
     if (fd == -EADDRINUSE)
         return fail(fd, "port %u is in use (another server?); choose one with --port", port);
     if (fd < 0)
@@ -261,12 +262,23 @@ static int free_slot(struct listener *l)
     return eldest;
 }
 
+/* Without a descriptor to spare, say, a connection stays where it is until there is one: that is
+ * said once, and waiting does not look at the port meanwhile, which would be ready at once. */
+static void note_accept(struct listener *l, int error)
+{
+    bool hampered = error && error != EAGAIN && error != EINTR && error != ECONNABORTED;
+    if (hampered && !l->hampered)
+        warn("a connection cannot be taken now: %s", strerror(error));
+    l->hampered = hampered;
+}
+
 static void greet_next(struct listener *l, const struct peer_terms *terms)
 {
     struct sockaddr_storage from;
     socklen_t length = sizeof from;
     int on = 1;
     int fd = accept4(l->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC);
+    note_accept(l, fd < 0 ? errno : 0);
     if (fd < 0)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -301,7 +313,8 @@ static void wait_for_any(const struct listener *l)
     for (int i = 0; i < PENDING; i++)
         if (l->pending[i])
             fds[n++] = (struct pollfd){.fd = l->pending[i]->fd, .events = POLLIN};
-    fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+    if (!l->hampered)
+        fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
     poll(fds, n, SLICE_MS);
 }
 

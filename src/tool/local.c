@@ -2,6 +2,7 @@
 /* --local: the same program as a second process. It is started by exec, before anything is opened,
  * and dies with this one. */
 #include "tool/local.h"
+#include "tool/child.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -111,22 +112,17 @@ int local_start(struct local *local, const struct arguments *arguments, unsigned
 
 void local_stop(struct local *local)
 {
-    uint64_t until_ms = clock_ms() + STOP_MS;
-    int how = 0;
     if (local->out >= 0)
         close(local->out);
     local->out = -1;
     if (!local->pid)
         return;
-    while (waitpid(local->pid, &how, WNOHANG) == 0) {
-        if (clock_ms() > until_ms) {
-            kill(local->pid, SIGKILL);
-            waitpid(local->pid, &how, 0);
-            break;
-        }
-        poll(NULL, 0, 1);
+    int how = child_wait(local->pid, STOP_MS);
+    if (how == -1) {
+        kill(local->pid, SIGKILL);
+        how = child_wait(local->pid, CHILD_BURY_MS);
     }
-    local->code = WIFEXITED(how) ? WEXITSTATUS(how) : 1;
+    local->code = how != -1 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
     local->pid = 0;
 }
 

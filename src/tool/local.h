@@ -33,7 +33,7 @@ int local_place(const int64_t wish[2], int64_t *server);
 /* Starts this program again as a server and waits until it listens on *port. */
 int local_start(struct local *local, const struct arguments *arguments, unsigned *port);
 
-/* Sees to it that it has ended. */
+/* Sees to it that it has ended, or leaves it behind if nothing ends it. */
 void local_stop(struct local *local);
 
 /* Says why it failed, in the server's own words if we know nothing better; local may be NULL.

@@ -53,6 +53,18 @@ static int propose(struct session *s, const struct opt_set *set)
     return status;
 }
 
+/* A device may be looked for on every fabric there is, and loading them can take seconds: with
+ * signs of life meanwhile. */
+static int find_device(const struct session *s, const char *transport, const char *device,
+                       char text[FABRIC_DEVICE_MAX])
+{
+    struct vigil vigil;
+    vigil_begin(&vigil, s->peer);
+    int status = perf_device(transport, device, text, FABRIC_DEVICE_MAX);
+    vigil_end(&vigil);
+    return status;
+}
+
 static int run_test(struct session *s, const struct opt_set *set, const char *labels)
 {
     const struct perftest *o = set->base;
@@ -60,7 +72,7 @@ static int run_test(struct session *s, const struct opt_set *set, const char *la
     struct weft_params params;
     struct weft_result result;
     char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
-    int status = perf_device(o->transport, o->device, device, sizeof device);
+    int status = find_device(s, o->transport, o->device, device);
     if (!status)
         status = perf_memory(o->memory, PEER_CLIENT, memory);
     if (!status)
@@ -345,8 +357,8 @@ static int take_options(const struct session *s, const struct blob *ask, struct 
         return fail(-EPROTO, "a test without a device");
     status = opt_decode(&set, ask, NULL);
     if (!status)
-        status = perf_device(options->transport, *s->options.device ? s->options.device : theirs,
-                             device, FABRIC_DEVICE_MAX);
+        status = find_device(s, options->transport, *s->options.device ? s->options.device : theirs,
+                             device);
     if (!status)
         status = perf_memory(options->memory, PEER_SERVER, memory);
     if (!status)

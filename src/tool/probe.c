@@ -2,6 +2,7 @@
 /* A child that may hang. It is killed when its time is over, and if even that does not help,
  * because it sleeps in a driver, it is left behind: nobody waits for it. */
 #include "tool/probe.h"
+#include "tool/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TEXT_MOST = 1 << 20, SAID_MOST = 4096, BURY_MS = 1000 };
+enum { TEXT_MOST = 1 << 20, SAID_MOST = 4096 };
 
 /* In the child. What is left open or allocated ends with it: handlers at exit may hang too. */
 static void work_alone(void (*work)(const void *arg, FILE *out), const void *arg, int to, int said,
@@ -60,18 +61,10 @@ static int read_all(int from, char *text, uint64_t until_ms)
 /* How it ended, within a moment; -1 if it does not. */
 static int bury(pid_t child, bool dead)
 {
-    uint64_t until_ms = clock_ms() + BURY_MS;
-    int how = -1;
     if (!dead)
         kill(-child, SIGKILL);
-    while (waitpid(child, &how, WNOHANG) == 0) {
-        if (clock_ms() > until_ms) {
-            kill(-child, SIGKILL);
-            return -1;
-        }
-        poll(NULL, 0, 1);
-    }
-    kill(-child, SIGKILL); /* what it may have started */
+    int how = child_wait(child, CHILD_BURY_MS);
+    kill(-child, SIGKILL); /* itself, or what it may have started */
     return how;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft repeat: whole processes, again and again. Two commands take turns, A B B A, so that a
  * machine that drifts does so for both alike. While one runs, this process sleeps. */
+#include "tool/child.h"
 #include "tool/shell.h"
 #include "tool/weft.h"
 
@@ -238,8 +239,10 @@ static int await(const struct repeat *r, pid_t child)
             told = true;
             until_ms = clock_ms() + STOP_MS;
         }
-        if (told && clock_ms() > until_ms)
+        if (told && clock_ms() > until_ms) {
             kill(child, SIGKILL);
+            return child_wait(child, CHILD_BURY_MS);
+        }
         ppoll(NULL, 0, &while_s, &r->usual);
     }
     return ended;

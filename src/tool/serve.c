@@ -40,8 +40,9 @@ static int serve_one(const struct service *s, struct listener **listener)
 
 int serve_clients(const struct service *s)
 {
+    struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
     struct listener *listener;
-    int status = tcp_listen(&listener, s->bind, s->port);
+    int status = tcp_listen(&listener, s->bind, s->port, &terms);
     if (status)
         return status;
     do {

@@ -130,15 +130,27 @@ static int find_gpu(struct session *s)
 /* Where nobody named a fabric, both ends decide alike. */
 static const char any_fabric[] = "any";
 
-static int decide(struct session *s, const struct blob *mine, const struct blob *theirs)
+/* Loads it if need be, and tries it: a vendor's library can take seconds, so with signs of life. */
+static int choose_watched(struct session *s, struct peer *peer, const char *device,
+                          struct fabric_facts *facts)
+{
+    struct vigil vigil;
+    vigil_begin(&vigil, peer);
+    int status = fabric_choose(device, &s->fabric);
+    if (!status)
+        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), facts);
+    vigil_end(&vigil);
+    return status;
+}
+
+static int decide(struct session *s, struct peer *peer, const struct blob *mine,
+                  const struct blob *theirs)
 {
     char device[FABRIC_DEVICE_MAX];
     struct fabric_facts facts;
     int status = fabric_between(mine, theirs, s->plan.device, device, sizeof device, &s->why);
     if (!status)
-        status = fabric_choose(device, &s->fabric);
-    if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
+        status = choose_watched(s, peer, device, &facts);
     return status ? status : bench_can(&s->plan, s->tool->op, s->fabric.ops, &facts);
 }
 
@@ -169,7 +181,7 @@ static int client(struct session *s, const char *address, unsigned port)
         return status;
     status = hear_gpu(s, PEER_SERVER, &answer);
     if (!status && !s->fabric.named)
-        status = decide(s, &mine, &answer);
+        status = decide(s, peer, &mine, &answer);
     if (status)
         peer_end(peer, status, fail_reason());
     else
@@ -179,7 +191,8 @@ static int client(struct session *s, const char *address, unsigned port)
 }
 
 /* Which fabric carries it: the client says; a server that named another refuses. */
-static int agree_fabric(struct session *s, const struct blob *greeting, struct blob *answer)
+static int agree_fabric(struct session *s, struct peer *peer, const struct blob *greeting,
+                        struct blob *answer)
 {
     char fabric[32], device[FABRIC_DEVICE_MAX];
     struct blob mine = {0};
@@ -192,7 +205,7 @@ static int agree_fabric(struct session *s, const struct blob *greeting, struct b
         status = fabric_describe(s->plan.device, &mine);
         if (!status)
             status = blob_add(answer, "%s", mine.bytes);
-        return status ? status : decide(s, &mine, greeting);
+        return status ? status : decide(s, peer, &mine, greeting);
     }
     if (strcmp(fabric, any_fabric) == 0)
         snprintf(fabric, sizeof fabric, "soft");
@@ -204,12 +217,10 @@ static int agree_fabric(struct session *s, const struct blob *greeting, struct b
                     "the client's fabric is %s, the server's is %s: give both the same "
                     "--device",
                     fabric, s->fabric.ops->name);
-    status = fabric_choose(device, &s->fabric);
     struct fabric_facts facts;
+    status = choose_watched(s, peer, device, &facts);
     if (!status && strcmp(fabric, s->fabric.ops->name) != 0)
         status = fail(-EPROTO, "fabric \"%s\" does not have %s", fabric, device);
-    if (!status)
-        status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), &facts);
     return status ? status : opt_assign(&s->set, row, device, OPT_BY_PEER);
 }
 
@@ -231,7 +242,7 @@ static int agree(void *arg, struct peer *peer, const struct blob *greeting, stru
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
     status = hear_gpu(s, PEER_CLIENT, greeting);
     if (!status)
-        status = agree_fabric(s, greeting, answer);
+        status = agree_fabric(s, peer, greeting, answer);
     if (!status)
         status = say_gpu(s, PEER_SERVER, answer);
     if (!status)

@@ -152,6 +152,24 @@ static int serve_guests(struct soft *soft)
 
 /* ---- taking theirs ---- */
 
+/* How many descriptors came with a message. If it is one, it is *fd; more are nobody's. */
+static size_t take_descriptors(struct msghdr *message, int *fd)
+{
+    const struct cmsghdr *head = CMSG_FIRSTHDR(message);
+    *fd = -1;
+    if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+        return 0;
+    size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(fd, CMSG_DATA(head) + i * sizeof(int), sizeof(int));
+        if (count > 1)
+            close(*fd);
+    }
+    if (count > 1)
+        *fd = -1;
+    return count;
+}
+
 /* One message, with its descriptor or -1; -EAGAIN if there is none yet. */
 static int receive_region(int socket, struct blob *text, int *fd)
 {
@@ -167,15 +185,14 @@ static int receive_region(int socket, struct blob *text, int *fd)
     ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == EAGAIN)
         return -EAGAIN;
+    size_t count = n < 0 ? 0 : take_descriptors(&message, fd);
     if (n <= 0)
         return fail(-ECONNABORTED, "soft: the other end refused to hand over its memory (another "
                                    "user, or another run)");
+    if (count > 1)
+        return fail(-EPROTO, "soft: a message with more than one descriptor");
     text->bytes[n] = '\0';
     text->length = (size_t)n;
-    *fd = -1;
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(head), sizeof(int));
     return 0;
 }
 
@@ -258,6 +275,8 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
         struct blob text = {0};
         int fd = -1;
         int status = receive_region(link->dialled, &text, &fd);
+        if (status && fd >= 0)
+            close(fd);
         if (status)
             return status == -EAGAIN ? 0 : status;
         struct soft_map *map = &link->maps[link->received];
