@@ -119,6 +119,9 @@ def perf_document(name):
     near(result["bytes_per_s"], 8 * result["messages_per_s"], 0.001)
     legs = 2 if name.endswith("_lat") else 1
     near(result["mean_us"], result["elapsed_s"] * 1e6 / 2000 / legs, 0.001)
+    for end in found["ends"].values():
+        equal((end["buffer"], end["fabric"].split()[0]), ("host", "soft"), end)
+        check(end["name"].startswith("NIC "), end)
     check_sense(found)
 
 

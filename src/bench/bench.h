@@ -269,7 +269,7 @@ struct test_facts {
     const char *method, *proves;
     unsigned legs;
     const struct clock *clock;
-    const char *memory;
+    const struct blob *about[2]; /* buffer, fabric and name of this end, and of the other */
 };
 
 /* Who is told of results. */

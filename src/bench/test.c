@@ -451,7 +451,8 @@ static const char *proves(const struct run *run)
     return run->facts.proves[run->verb] ? run->facts.proves[run->verb] : "";
 }
 
-static void tell_begin(struct run *run, const struct fabric_choice *choice)
+static void tell_begin(struct run *run, const struct fabric_choice *choice, const struct blob *mine,
+                       const struct blob *theirs)
 {
     struct test_facts facts = {.choice = choice,
                                .fabric = &run->facts,
@@ -460,7 +461,7 @@ static void tell_begin(struct run *run, const struct fabric_choice *choice)
                                .proves = proves(run),
                                .legs = run->test_method->legs,
                                .clock = &run->clock,
-                               .memory = run->buffer.kind ? run->buffer.kind->name : ""};
+                               .about = {mine, theirs}};
     run->audience->begin(run->audience->arg, &facts);
 }
 
@@ -479,9 +480,13 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
     snprintf(run->form, sizeof run->form, "%s", run->facts.form);
     snprintf(run->histogram->fabric, sizeof run->histogram->fabric, "%s", run->form);
     if (!status)
-        status = peer_meet(run->peer, "ready", NULL, NULL);
+        status =
+            blob_print(&mine, "buffer=%s\nfabric=%s\nname=%s\n",
+                       run->buffer.kind ? run->buffer.kind->name : "", run->form, run->facts.self);
+    if (!status)
+        status = peer_swap(run->peer, &mine, &theirs);
     if (!status && run->audience && run->audience->begin)
-        tell_begin(run, choice);
+        tell_begin(run, choice, &mine, &theirs);
     return status ? status : measure(run);
 }
 

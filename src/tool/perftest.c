@@ -40,16 +40,18 @@ struct session {
 /* The server hears the options, and says whether it can read them. */
 static int propose(struct session *s, const struct opt_set *set)
 {
-    struct blob ask, *answer = &s->show.output.document.server;
+    struct blob ask, answer, *server = &s->show.output.document.server;
     const struct perftest *o = set->base;
     uint64_t yes = 0;
     int status = blob_print(&ask, ".device=%s\n", o->device);
     if (!status)
         status = opt_encode(set, &ask);
     if (!status)
-        status = peer_swap(s->peer, &ask, answer);
-    if (!status && (blob_number(answer, "yes", &yes) || yes != 1))
+        status = peer_swap(s->peer, &ask, &answer);
+    if (!status && (blob_number(&answer, "yes", &yes) || yes != 1))
         status = fail(-EPROTO, "the server's answer cannot be read");
+    if (!status && !server->length)
+        *server = answer;
     return status;
 }
 

@@ -66,14 +66,14 @@ static void keep(struct perf_show *s, const struct test_facts *facts)
     s->clock = *facts->clock;
 }
 
-/* What only a test knows of this end; of a batch, the first. */
-static void describe_once(struct perf_show *s)
+/* What only a test knows of the two ends; of a batch, the first. */
+static void describe_once(struct perf_show *s, const struct test_facts *facts)
 {
-    struct blob *mine = &s->output.document.client;
+    struct blob *ends[] = {&s->output.document.client, &s->output.document.server};
     char known[32];
-    if (s->output.open && blob_value(mine, "buffer", known, sizeof known) == -ENOENT)
-        blob_add(mine, "buffer=%s\nfabric=%s\nname=%s\n", s->facts.memory, s->fabric.form,
-                 s->fabric.self);
+    for (size_t i = 0; i < LENGTH(ends) && s->output.open; i++)
+        if (blob_value(ends[i], "buffer", known, sizeof known) == -ENOENT)
+            blob_add(ends[i], "%s", facts->about[i]->bytes);
 }
 
 static void on_begin(void *arg, const struct test_facts *facts)
@@ -82,7 +82,7 @@ static void on_begin(void *arg, const struct test_facts *facts)
     const char *name = test_of(s)->name;
     bool overhead = strstr(name, "_bw") || strstr(name, "_mr");
     keep(s, facts);
-    describe_once(s);
+    describe_once(s, facts);
     say_fabric(s);
     say_layout(s);
     if (!s->output.table_off)
