@@ -365,6 +365,16 @@ for maker in MAKERS:
 
 
 @test
+def a_copy_that_fails_in_put_lat_with_verify_ends_it():
+    for number in range(2, 5):
+        process = run(tool("ucx_perftest"), "--local", "-t", "put_lat", "-s", "64", "-m", "cuda",
+                      "--verify", "-n", "10",
+                      env=machine("NVIDIA", FAKE_FAULT=f"copy@{number}"))
+        ended(process, 1)
+        check("GPU 0 (NVIDIA): copying" in process.err, process)
+
+
+@test
 def no_copy_reaches_gpus_of_two_makers():
     env = {**machine("NVIDIA"), **machine("AMD")}
     pair = Pair("cxi_write_lat", "GPU to GPU", "-g", "AMD", *QUICK, env=env)
