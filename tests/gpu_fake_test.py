@@ -211,6 +211,12 @@ def what_no_gpu_does_is_refused_by_name():
                       env=machine("NVIDIA"))
         ended(process, 1)
         check(words in one_sentence(process, "gpu_ucx_perftest"), process)
+    for name in ("add_mr", "fadd", "swap", "cswap"):
+        process = run(tool("ucx_perftest"), "--local", "-d", "null", "-t", name, "-m", "cuda", "-n",
+                      "10", env=machine("NVIDIA"))
+        ended(process, 1)
+        check("cannot do atomics on GPU memory" in one_sentence(process, "gpu_ucx_perftest"),
+              process)
     for memory in ("cuba", "cuda:", "cuda:x", "cuda:-1", "host:1", "", "cuda,", "cuda,rocm,ze"):
         process = run(tool("ucx_perftest"), "--local", "-t", "get", "-m", memory, "-n", "10",
                       env=machine("NVIDIA"))
