@@ -381,6 +381,17 @@ def a_copy_that_fails_in_put_lat_with_verify_ends_it():
 
 
 @test
+def immediate_data_is_for_whoever_sends_from_the_host():
+    for place, said in (("GPU to GPU", "Disabled (from a GPU)"),
+                        ("GPU to host", "Enabled (not from the client's GPU)"),
+                        ("host to GPU", "Enabled (not from the server's GPU)")):
+        pair = Pair("cxi_send_lat", place, *QUICK, env=machine("AMD"))
+        pair.ended(0)
+        for end in (pair.client, pair.server):
+            equal(header_value(end, "IDC"), said, end)
+
+
+@test
 def no_copy_reaches_gpus_of_two_makers():
     env = {**machine("NVIDIA"), **machine("AMD")}
     pair = Pair("cxi_write_lat", "GPU to GPU", "-g", "AMD", *QUICK, env=env)
