@@ -32,7 +32,8 @@ enum {
     LOST = 0x70000001,
     NO_COPY = 0x7ffffffe,
     NO_IPC = 0x70010000,
-    NOT_PINNED = 0x78000003
+    NOT_PINNED = 0x78000003,
+    PINNED_ALREADY = 0x78000004
 };
 #else
 #define GPUS (FAKE == CUDA ? "FAKE_CUDA_GPUS" : "FAKE_ROCM_GPUS")
@@ -44,11 +45,12 @@ enum {
     LOST = 46,
     NO_COPY = 700,
     NO_IPC = 201,
-    NOT_PINNED = 713
+    NOT_PINNED = 713,
+    PINNED_ALREADY = 712
 };
 #endif
 
-enum { MOST = 64, PENDING = 16, MAGIC = 0x5eed };
+enum { MOST = 64, PENDING = 16, MAGIC = 0x5eed, PAGE = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -171,10 +173,21 @@ static int drop(const void *address, bool imported)
     return code;
 }
 
+/* Whole pages are locked, and none twice. */
+static bool overlaps(const char *address, size_t length)
+{
+    uintptr_t first = (uintptr_t)address / PAGE, last = ((uintptr_t)address + length - 1) / PAGE;
+    for (size_t i = 0; i < MOST; i++)
+        if (pinned[i].address && (uintptr_t)pinned[i].address / PAGE <= last &&
+            ((uintptr_t)pinned[i].address + pinned[i].length - 1) / PAGE >= first)
+            return true;
+    return false;
+}
+
 static int pin(void *address, size_t length)
 {
-    int code = fault("pin") ? NO_MEMORY : BAD_VALUE;
     pthread_mutex_lock(&lock);
+    int code = fault("pin") ? NO_MEMORY : overlaps(address, length) ? PINNED_ALREADY : BAD_VALUE;
     for (size_t i = 0; i < MOST && code == BAD_VALUE; i++)
         if (!pinned[i].address) {
             pinned[i].address = address;
@@ -367,6 +380,8 @@ static const char *name_of(int code)
         return "ERROR_ILLEGAL_ADDRESS";
     case NOT_PINNED:
         return "ERROR_HOST_MEMORY_NOT_REGISTERED";
+    case PINNED_ALREADY:
+        return "ERROR_HOST_MEMORY_ALREADY_REGISTERED";
     default:
         return "ERROR_UNKNOWN";
     }
