@@ -149,6 +149,16 @@ def memory_that_is_not_locked_is_left_to_the_copy_engine():
     check("kernel" not in header_value(pair.client, "Fabric"), pair.client)
 
 
+@test
+def a_kernel_is_named_only_where_it_copies():
+    for place, kernel in (("GPU to GPU", False), ("host to GPU", True)):
+        pair = Pair("cxi_write_lat", place, *QUICK, "--verify",
+                    env=machine("NVIDIA", FAKE_KERNEL="2"))
+        pair.ended(0)
+        for end in (pair.client, pair.server):
+            equal("kernel to 4096 B" in header_value(end, "Fabric"), kernel, end)
+
+
 def kernel_lost(server):
     good = machine("NVIDIA", FAKE_KERNEL="1")
     bad = machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="lost@3000")
