@@ -3,7 +3,7 @@
  * its addresses cannot be touched: whoever forgets what they are dies. Copies happen when their
  * stream is synchronised, not before. The environment says how many there are (FAKE_CUDA_GPUS,
  * _ROCM_, _ZE_), with how much memory (FAKE_BYTES), whether copies need locked pages (FAKE_PINNED),
- * and what goes wrong (FAKE_FAULT, see fault). */
+ * how long opening takes (FAKE_OPEN_MS), and what goes wrong (FAKE_FAULT, see fault). */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -359,6 +359,7 @@ static int synchronize(struct stream *stream)
 
 static int new_stream(void **stream)
 {
+    usleep((useconds_t)(1000 * setting("FAKE_OPEN_MS", 0)));
     *stream = calloc(1, sizeof(struct stream));
     return *stream ? 0 : NO_MEMORY;
 }
@@ -846,6 +847,7 @@ CALL int zeCommandListCreateImmediate(void *in, void *device, const struct descr
                                       void **list)
 {
     struct stream *stream = calloc(1, sizeof *stream);
+    usleep((useconds_t)(1000 * setting("FAKE_OPEN_MS", 0)));
     if (!stream || in != &context || !device || how->is != 0xe || how->numbers[0] != 1 ||
         fault("open")) {
         free(stream);

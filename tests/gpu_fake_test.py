@@ -391,6 +391,13 @@ def a_copy_that_fails_in_put_lat_with_verify_ends_it():
 
 
 @test
+def a_gpu_that_opens_slowly_is_not_taken_for_dead():
+    pair = Pair("cxi_write_lat", "host to GPU", "--timeout", "1", *QUICK, env=machine("AMD"),
+                server_env=machine("AMD", FAKE_OPEN_MS="1100"))
+    pair.ended(0)
+
+
+@test
 def immediate_data_is_for_whoever_sends_from_the_host():
     for place, said in (("GPU to GPU", "Disabled (from a GPU)"),
                         ("GPU to host", "Enabled (not from the client's GPU)"),
