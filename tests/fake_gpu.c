@@ -60,8 +60,9 @@ static uint64_t setting(const char *name, uint64_t fallback)
     return text && *text ? strtoull(text, NULL, 0) : fallback;
 }
 
-/* "copy@7" fails the seventh copy, "lost@7" everything from then on; "open", "pin", "export" and
- * "import" fail those. */
+/* "copy@7" fails the seventh copy, "lost@7" everything from then on; kernels from the seventh copy
+ * on do not end after "hang@7". "open", "use", "pin", "export" and "import" fail those; "no pin"
+ * means that there is no such thing. */
 static bool fault(const char *what)
 {
     const char *text = getenv("FAKE_FAULT");
@@ -455,8 +456,8 @@ CALL int cuDevicePrimaryCtxRelease_v2(int device)
 
 CALL int cuCtxSetCurrent(void *context)
 {
-    current = context;
-    return 0;
+    current = fault("use") ? NULL : context;
+    return fault("use") ? LOST : 0;
 }
 
 CALL int cuStreamCreate(void **stream, unsigned flags)

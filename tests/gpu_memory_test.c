@@ -185,6 +185,19 @@ static void a_copy_that_fails_says_what_it_was(void **state)
     }
 }
 
+static void a_gpu_that_was_refused_is_asked_for_again(void **state)
+{
+    char byte = 0;
+    (void)state;
+    struct region first = region_of(&memory_cuda, 0, 8), second = region_of(&memory_cuda, 1, 8);
+    setenv("FAKE_FAULT", "use", 1);
+    assert_int_equal(memory_cuda.fill(&first, 0, &byte, 1), -EIO);
+    unsetenv("FAKE_FAULT");
+    assert_int_equal(memory_cuda.fill(&first, 0, &byte, 1), 0);
+    memory_cuda.free(&first);
+    memory_cuda.free(&second);
+}
+
 /* ---- two threads ---- */
 
 struct end {
@@ -283,6 +296,7 @@ int main(void)
         cmocka_unit_test(too_much_gpu_memory_is_refused_with_what_there_is),
         cmocka_unit_test(a_gpu_of_another_number_is_refused),
         cmocka_unit_test(a_copy_that_fails_says_what_it_was),
+        cmocka_unit_test(a_gpu_that_was_refused_is_asked_for_again),
         cmocka_unit_test(two_threads_move_bytes_between_gpus_and_the_host),
         cmocka_unit_test(both_threads_hear_of_a_gpu_that_is_not_there),
     };

@@ -126,7 +126,7 @@ static void cuda_words(int code, char *text, size_t room)
 /* Contexts are current in a thread, not in a process. */
 static inline int use(const struct gpu *gpu)
 {
-    return gpu_is_new(gpu) ? cu.set_current(gpu->context) : 0;
+    return gpu_is_new(gpu) ? gpu_told(gpu, cu.set_current(gpu->context)) : 0;
 }
 
 static int cuda_alloc(struct gpu *gpu, size_t length, char **address)

@@ -42,8 +42,10 @@ struct gpu_ops {
     void (*words)(int code, char *text, size_t room);
 };
 
-/* Must the maker be told that this thread now uses this GPU? Asked before each of his calls. */
+/* Must the maker be told that this thread now uses this GPU? Asked before each of his calls. What
+ * he answers is noted, and returned: whoever was refused is asked again. */
 bool gpu_is_new(const struct gpu *gpu);
+int gpu_told(const struct gpu *gpu, int code);
 
 /* Opens a maker's library; NULL if it is not there. */
 void *gpu_library(const char *name);
