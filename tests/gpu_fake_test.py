@@ -102,6 +102,7 @@ def header_of(maker, place):
         form = header_value(end, "Fabric")
         check(f"copy engine of {maker} GPU" in form, form)
         check(("page-locked host memory" in form) == (not (tx and rx)), form)
+        check(tx and rx or f"{maker} GPU {tx or rx}" in form, form)
     for end, gpu in ((pair.client, tx), (pair.server, rx)):
         equal("Found 2 GPU(s)" in end.err, gpu is not None, end)
 

@@ -35,6 +35,7 @@ static struct {
     int (*count)(int *count);
     int (*device)(int *device, int ordinal);
     int (*uuid)(char *uuid, int device);
+    int (*uuid_of_part)(char *uuid, int device);
     int (*error_name)(int code, const char **text);
     int (*error_string)(int code, const char **text);
     int (*set_flags)(int device, unsigned flags);
@@ -72,6 +73,7 @@ static const struct gpu_symbol symbols[] = {
     {"cuDeviceGetCount", &cu.count, false},
     {"cuDeviceGet", &cu.device, false},
     {"cuDeviceGetUuid", &cu.uuid, false},
+    {"cuDeviceGetUuid_v2", &cu.uuid_of_part, true},
     {"cuGetErrorName", &cu.error_name, false},
     {"cuGetErrorString", &cu.error_string, false},
     {"cuDevicePrimaryCtxSetFlags_v2", &cu.set_flags, true},
@@ -327,14 +329,15 @@ static int cuda_open(struct gpu *gpu)
     return code;
 }
 
-/* Unlike a bus address it tells the parts of a divided GPU apart. */
+/* Unlike a bus address it tells the parts of a divided GPU apart; the first version of it does not.
+ */
 static int cuda_identify(unsigned ordinal, char *text, size_t room)
 {
-    unsigned char uuid[UUID_BYTES];
+    unsigned char uuid[UUID_BYTES] = {0};
     int device;
     int code = cu.device(&device, (int)ordinal);
     if (!code)
-        code = cu.uuid((char *)uuid, device);
+        code = (cu.uuid_of_part ? cu.uuid_of_part : cu.uuid)((char *)uuid, device);
     for (size_t i = 0; i < sizeof uuid && !code && 2 * i < room; i++)
         snprintf(text + 2 * i, room - 2 * i, "%02x", uuid[i]);
     return code;
