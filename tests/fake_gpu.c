@@ -762,7 +762,7 @@ CALL int hipIpcCloseMemHandle(void *address)
 /* ---- libze_loader ---- */
 
 #if FAKE == ZE
-static char driver, context, devices[MOST];
+static char driver, context, devices[MOST], broken[2];
 
 struct described {
     uint32_t is;
@@ -775,10 +775,13 @@ CALL int zeInit(unsigned flags)
     return flags != 1 ? BAD_VALUE : device_count() ? 0 : NO_DEVICE;
 }
 
+/* Two more, which do not work. */
 CALL int zeDriverGet(uint32_t *count, void **drivers)
 {
-    *count = 1;
-    drivers[0] = &driver;
+    *count = 3;
+    drivers[0] = &broken[0];
+    drivers[1] = &driver;
+    drivers[2] = &broken[1];
     return 0;
 }
 

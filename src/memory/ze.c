@@ -161,10 +161,15 @@ static int ze_start(unsigned *count)
     int code = ze.init(GPU_ONLY);
     if (!code)
         code = ze.drivers(&number, drivers);
-    for (uint32_t i = 0; i < number && i < LENGTH(drivers) && !code; i++)
-        code = note_devices(drivers[i]);
+    if (code)
+        return code;
+    /* One that fails does not hide another's. */
+    for (uint32_t i = 0; i < number && i < LENGTH(drivers); i++) {
+        int noted = note_devices(drivers[i]);
+        code = noted ? noted : code;
+    }
     *count = found_count;
-    return code;
+    return found_count ? 0 : code;
 }
 
 static void ze_words(int code, char *text, size_t room)
