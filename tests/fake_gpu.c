@@ -904,12 +904,29 @@ CALL int zeMemFree(void *in, void *address)
     return in == &context ? drop(address, false) : BAD_VALUE;
 }
 
+/* Its descriptor is there until it is put back. */
 CALL int zeMemGetIpcHandle(void *in, const void *address, struct handle *handle)
 {
-    return in == &context ? export_block(address, handle) : BAD_VALUE;
+    int code = in == &context ? export_block(address, handle) : BAD_VALUE;
+    if (!code)
+        handle->fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
+    return code;
 }
 
-/* The descriptor is one of this process: whoever did not get it cannot open anything. */
+CALL int zeMemPutIpcHandle(void *in, struct handle handle)
+{
+    return in == &context && handle.magic == MAGIC && !close(handle.fd) ? 0 : BAD_VALUE;
+}
+
+/* The exporter's descriptor if it has one of that number, whatever that is; else our own. */
+static int descriptor_of(const struct handle *handle)
+{
+    char path[64], what[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", handle->pid, handle->fd);
+    return readlink(path, what, sizeof what) < 0 ? fcntl(handle->fd, F_DUPFD_CLOEXEC, 0)
+                                                 : open(path, O_RDWR | O_CLOEXEC);
+}
+
 CALL int zeMemOpenIpcHandle(void *in, void *device, struct handle handle, unsigned flags,
                             void **address)
 {
