@@ -837,7 +837,7 @@ static int release_pointer(void *from, void *address)
 
 CALL int zeDriverGetExtensionFunctionAddress(void *from, const char *name, void **function)
 {
-    if (from != &driver)
+    if (from != &driver || fault("no pin"))
         return BAD_VALUE;
     if (strcmp(name, "zexDriverImportExternalPointer") == 0)
         *function = (void *)import_pointer;

@@ -191,7 +191,7 @@ static void ze_words(int code, char *text, size_t room)
                  {0x70010001, "ZE_RESULT_ERROR_NOT_AVAILABLE"},
                  {0x70020000, "ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE"},
                  {0x78000001, "ZE_RESULT_ERROR_UNINITIALIZED"},
-                 {0x78000003, "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE"},
+                 {UNSUPPORTED, "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE"},
                  {0x78000004, "ZE_RESULT_ERROR_INVALID_ARGUMENT"},
                  {0x78000009, "ZE_RESULT_ERROR_UNSUPPORTED_SIZE"},
                  {0x7ffffffe, "ZE_RESULT_ERROR_UNKNOWN"}};
@@ -272,7 +272,7 @@ static int ze_copy(struct gpu *gpu, void *to, const void *from, size_t length, e
 
 static int ze_pin(struct gpu *gpu, void *address, size_t length)
 {
-    return lock_pages ? lock_pages(found[gpu->device].driver, address, length) : 0;
+    return lock_pages ? lock_pages(found[gpu->device].driver, address, length) : UNSUPPORTED;
 }
 
 static void ze_unpin(struct gpu *gpu, void *address)
