@@ -160,6 +160,22 @@ def a_kernel_is_named_only_where_it_copies():
             equal("kernel to 4096 B" in header_value(end, "Fabric"), kernel, end)
 
 
+@test
+def a_kernel_that_does_not_end_is_given_up():
+    good = machine("NVIDIA", FAKE_KERNEL="1")
+    pair = Pair("cxi_write_lat", "host to GPU", "-n", "1000", "--latency-gap", "0",
+                env={**good, "FAKE_FAULT": "hang@1000"}, server_env=good)
+    pair.refused("GPU 0 (NVIDIA): copying 8 bytes from the host: it has not answered for 0.3 s")
+
+
+@test
+def a_gpu_whose_kernels_do_not_end_is_refused_when_it_is_opened():
+    process = run(tool("cxi_write_lat"), "--local", "-t", "0", "-r", "0", *QUICK,
+                  env=machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="hang@5"))
+    ended(process, 1)
+    check("GPU 0 (NVIDIA): cannot be used: it has not answered" in process.err, process)
+
+
 def kernel_lost(server):
     good = machine("NVIDIA", FAKE_KERNEL="1")
     bad = machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="lost@3000")

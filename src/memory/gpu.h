@@ -47,8 +47,10 @@ struct gpu_ops {
 bool gpu_is_new(const struct gpu *gpu);
 int gpu_told(const struct gpu *gpu, int code);
 
-/* Opens a maker's library; NULL if it is not there. */
+/* Opens a maker's library; NULL if it is not there. How long a copy of few bytes may take, if we
+ * wait for it ourselves. */
 void *gpu_library(const char *name);
+extern const unsigned gpu_patience_ms;
 
 /* The functions of every kind of GPU memory. */
 int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kind);
