@@ -175,7 +175,7 @@ static int cuda_copy(struct gpu *gpu, void *to, const void *from, size_t length,
 
 /* ---- few bytes, by a kernel ---- */
 
-enum { SMALL_MOST = 4096, SMALL_LEAST = 64, TRIALS = 40, SPINS_A_LOOK = 4096, THREADS_MOST = 512 };
+enum { SMALL_MOST = 4096, SMALL_LEAST = 64, TRIALS = 80, SPINS_A_LOOK = 4096, THREADS_MOST = 512 };
 
 /* Locked memory, which the GPU writes to. */
 struct small {
@@ -231,20 +231,22 @@ static int cuda_copy_locked(struct gpu *gpu, void *to, const void *from, size_t 
     return code ? code : small_copy(gpu, to, from, length);
 }
 
-/* How long copies of this length take; UINT64_MAX if they fail. */
+/* How long the fastest copy of this length takes: what disturbs some does not decide. UINT64_MAX if
+ * they fail. */
 static uint64_t trial_ns(struct gpu *gpu, size_t length, enum gpu_way way, bool kernel)
 {
     const struct small *s = gpu->more;
     char *to = way == GPU_OUT ? s->host : s->there;
     char *from = way == GPU_IN ? s->host : s->there + SMALL_MOST;
-    uint64_t begin_ns = 0;
+    uint64_t best_ns = UINT64_MAX;
     int code = 0;
-    for (int i = 0; i < 2 * TRIALS && !code; i++) {
-        if (i == TRIALS)
-            begin_ns = clock_ns();
+    for (int i = 0; i < TRIALS && !code; i++) {
+        uint64_t begin_ns = clock_ns();
         code = kernel ? small_copy(gpu, to, from, length) : cuda_copy(gpu, to, from, length, way);
+        uint64_t took_ns = clock_ns() - begin_ns;
+        best_ns = took_ns < best_ns ? took_ns : best_ns;
     }
-    return code ? UINT64_MAX : clock_ns() - begin_ns;
+    return code ? UINT64_MAX : best_ns;
 }
 
 /* Bytes go in, to another place within, and out again; in parts, of which one is not aligned. */
