@@ -25,7 +25,7 @@
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:run_pending\nrace:look_until_settled\n";
+    return "race:run_pending\nrace:stamped\nrace:look_until_settled\n";
 }
 
 enum { PAGE = 2 << 20 };
