@@ -3,7 +3,7 @@
  * its addresses cannot be touched: whoever forgets what they are dies. Copies happen when their
  * stream is synchronised, not before. The environment says how many there are (FAKE_CUDA_GPUS,
  * _ROCM_, _ZE_), with how much memory (FAKE_BYTES), whether copies need locked pages (FAKE_PINNED),
- * and what goes wrong (FAKE_FAULT, see fault). */
+ * how long opening takes (FAKE_OPEN_MS), and what goes wrong (FAKE_FAULT, see fault). */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,8 @@ enum {
     LOST = 0x70000001,
     NO_COPY = 0x7ffffffe,
     NO_IPC = 0x70010000,
-    NOT_PINNED = 0x78000003
+    NOT_PINNED = 0x78000003,
+    PINNED_ALREADY = 0x78000004
 };
 #else
 #define GPUS (FAKE == CUDA ? "FAKE_CUDA_GPUS" : "FAKE_ROCM_GPUS")
@@ -44,11 +45,12 @@ enum {
     LOST = 46,
     NO_COPY = 700,
     NO_IPC = 201,
-    NOT_PINNED = 713
+    NOT_PINNED = 713,
+    PINNED_ALREADY = 712
 };
 #endif
 
-enum { MOST = 64, PENDING = 16, MAGIC = 0x5eed };
+enum { MOST = 64, PENDING = 16, MAGIC = 0x5eed, PAGE = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -58,8 +60,9 @@ static uint64_t setting(const char *name, uint64_t fallback)
     return text && *text ? strtoull(text, NULL, 0) : fallback;
 }
 
-/* "copy@7" fails the seventh copy, "lost@7" everything from then on; "open", "pin", "export" and
- * "import" fail those. */
+/* "copy@7" fails the seventh copy, "lost@7" everything from then on; kernels from the seventh copy
+ * on do not end after "hang@7". "open", "use", "pin", "export" and "import" fail those; "no pin"
+ * means that there is no such thing. */
 static bool fault(const char *what)
 {
     const char *text = getenv("FAKE_FAULT");
@@ -171,10 +174,21 @@ static int drop(const void *address, bool imported)
     return code;
 }
 
+/* Whole pages are locked, and none twice. */
+static bool overlaps(const char *address, size_t length)
+{
+    uintptr_t first = (uintptr_t)address / PAGE, last = ((uintptr_t)address + length - 1) / PAGE;
+    for (size_t i = 0; i < MOST; i++)
+        if (pinned[i].address && (uintptr_t)pinned[i].address / PAGE <= last &&
+            ((uintptr_t)pinned[i].address + pinned[i].length - 1) / PAGE >= first)
+            return true;
+    return false;
+}
+
 static int pin(void *address, size_t length)
 {
-    int code = fault("pin") ? NO_MEMORY : BAD_VALUE;
     pthread_mutex_lock(&lock);
+    int code = fault("pin") ? NO_MEMORY : overlaps(address, length) ? PINNED_ALREADY : BAD_VALUE;
     for (size_t i = 0; i < MOST && code == BAD_VALUE; i++)
         if (!pinned[i].address) {
             pinned[i].address = address;
@@ -344,9 +358,20 @@ static int synchronize(struct stream *stream)
     return 0;
 }
 
+/* What is given up, because a kernel does not end, is no leak. */
+static void *own(void *memory)
+{
+    static void *volatile owned[MOST];
+    static _Atomic unsigned count;
+    unsigned place = count++ % MOST;
+    owned[place] = memory;
+    return owned[place];
+}
+
 static int new_stream(void **stream)
 {
-    *stream = calloc(1, sizeof(struct stream));
+    usleep((useconds_t)(1000 * setting("FAKE_OPEN_MS", 0)));
+    *stream = own(calloc(1, sizeof(struct stream)));
     return *stream ? 0 : NO_MEMORY;
 }
 
@@ -367,6 +392,8 @@ static const char *name_of(int code)
         return "ERROR_ILLEGAL_ADDRESS";
     case NOT_PINNED:
         return "ERROR_HOST_MEMORY_NOT_REGISTERED";
+    case PINNED_ALREADY:
+        return "ERROR_HOST_MEMORY_ALREADY_REGISTERED";
     default:
         return "ERROR_UNKNOWN";
     }
@@ -402,7 +429,15 @@ CALL int cuDeviceGet(int *device, int ordinal)
     return (unsigned)ordinal < device_count() ? 0 : BAD_VALUE;
 }
 
+/* The first version takes them all for parts of one. */
 CALL int cuDeviceGetUuid(char *uuid, int device)
+{
+    (void)device;
+    memset(uuid, 0xc0, 16);
+    return 0;
+}
+
+CALL int cuDeviceGetUuid_v2(char *uuid, int device)
 {
     memset(uuid, 0xc0 + device, 16);
     return 0;
@@ -439,8 +474,8 @@ CALL int cuDevicePrimaryCtxRelease_v2(int device)
 
 CALL int cuCtxSetCurrent(void *context)
 {
-    current = context;
-    return 0;
+    current = fault("use") ? NULL : context;
+    return fault("use") ? LOST : 0;
 }
 
 CALL int cuStreamCreate(void **stream, unsigned flags)
@@ -475,8 +510,11 @@ CALL int cuMemAlloc_v2(address_t *address, size_t length)
     return code;
 }
 
+/* Waits for all that runs. */
 CALL int cuMemFree_v2(address_t address)
 {
+    while (copies >= fault_at("hang"))
+        pause();
     return current ? drop(pointer(address), false) : NO_CONTEXT;
 }
 
@@ -497,7 +535,8 @@ CALL int cuMemcpyAsync(address_t to, address_t from, size_t length, void *stream
 }
 
 /* The one kernel that is ever asked for; only where FAKE_KERNEL is set, and then the copy engine
- * takes its time. It reaches locked host memory and GPUs', nothing else. */
+ * takes its time. If it is 2, the kernel takes longer still within GPUs. It reaches locked host
+ * memory and GPUs', nothing else. */
 CALL int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     *value = attribute == 91 && (unsigned)device < device_count();
@@ -506,7 +545,7 @@ CALL int cuDeviceGetAttribute(int *value, int attribute, int device)
 
 CALL int cuMemHostAlloc(void **address, size_t length, unsigned flags)
 {
-    *address = flags == 3 ? calloc(1, length) : NULL;
+    *address = flags == 3 ? own(calloc(1, length)) : NULL;
     return *address && !setting("FAKE_PINNED", 0) ? 0 : BAD_VALUE;
 }
 
@@ -518,7 +557,7 @@ CALL int cuMemFreeHost(void *address)
 
 CALL int cuStreamQuery(void *stream)
 {
-    return ((struct stream *)stream)->count ? 600 : 0;
+    return ((struct stream *)stream)->count || copies >= fault_at("hang") ? 600 : 0;
 }
 
 CALL int cuModuleLoadData(void **module, const void *text)
@@ -555,6 +594,7 @@ CALL int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
         extra || !current)
         return BAD_VALUE;
     pthread_mutex_lock(&lock);
+    bool within = behind(to, length, true) && behind(from, length, true);
     to = reached(to, length);
     from = reached(from, length);
     copies++;
@@ -562,6 +602,10 @@ CALL int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
     pthread_mutex_unlock(&lock);
     if (code || !to || !from)
         return code ? code : NO_COPY;
+    if (copies >= fault_at("hang"))
+        return 0;
+    for (volatile uint64_t i = within && setting("FAKE_KERNEL", 0) == 2 ? 80000 : 0; i > 0; i--)
+        continue;
     memmove(to, from, length);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     *flag = *(uint32_t *)arguments[4];
@@ -733,7 +777,7 @@ CALL int hipIpcCloseMemHandle(void *address)
 /* ---- libze_loader ---- */
 
 #if FAKE == ZE
-static char driver, context, devices[MOST];
+static char driver, context, devices[MOST], broken[2];
 
 struct described {
     uint32_t is;
@@ -746,10 +790,13 @@ CALL int zeInit(unsigned flags)
     return flags != 1 ? BAD_VALUE : device_count() ? 0 : NO_DEVICE;
 }
 
+/* Two more, which do not work. */
 CALL int zeDriverGet(uint32_t *count, void **drivers)
 {
-    *count = 1;
-    drivers[0] = &driver;
+    *count = 3;
+    drivers[0] = &broken[0];
+    drivers[1] = &driver;
+    drivers[2] = &broken[1];
     return 0;
 }
 
@@ -805,7 +852,7 @@ static int release_pointer(void *from, void *address)
 
 CALL int zeDriverGetExtensionFunctionAddress(void *from, const char *name, void **function)
 {
-    if (from != &driver)
+    if (from != &driver || fault("no pin"))
         return BAD_VALUE;
     if (strcmp(name, "zexDriverImportExternalPointer") == 0)
         *function = (void *)import_pointer;
@@ -827,6 +874,7 @@ CALL int zeCommandListCreateImmediate(void *in, void *device, const struct descr
                                       void **list)
 {
     struct stream *stream = calloc(1, sizeof *stream);
+    usleep((useconds_t)(1000 * setting("FAKE_OPEN_MS", 0)));
     if (!stream || in != &context || !device || how->is != 0xe || how->numbers[0] != 1 ||
         fault("open")) {
         free(stream);
@@ -871,19 +919,36 @@ CALL int zeMemFree(void *in, void *address)
     return in == &context ? drop(address, false) : BAD_VALUE;
 }
 
+/* Its descriptor is there until it is put back. */
 CALL int zeMemGetIpcHandle(void *in, const void *address, struct handle *handle)
 {
-    return in == &context ? export_block(address, handle) : BAD_VALUE;
+    int code = in == &context ? export_block(address, handle) : BAD_VALUE;
+    if (!code)
+        handle->fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
+    return code;
 }
 
-/* The descriptor is one of this process: whoever did not get it cannot open anything. */
+CALL int zeMemPutIpcHandle(void *in, struct handle handle)
+{
+    return in == &context && handle.magic == MAGIC && !close(handle.fd) ? 0 : BAD_VALUE;
+}
+
+/* The exporter's descriptor if it has one of that number, whatever that is; else our own. */
+static int descriptor_of(const struct handle *handle)
+{
+    char path[64], what[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", handle->pid, handle->fd);
+    return readlink(path, what, sizeof what) < 0 ? fcntl(handle->fd, F_DUPFD_CLOEXEC, 0)
+                                                 : open(path, O_RDWR | O_CLOEXEC);
+}
+
 CALL int zeMemOpenIpcHandle(void *in, void *device, struct handle handle, unsigned flags,
                             void **address)
 {
     char *there = NULL;
     if (in != &context || !device || flags)
         return BAD_VALUE;
-    int code = import_block(&handle, fcntl(handle.fd, F_DUPFD_CLOEXEC, 0), &there);
+    int code = import_block(&handle, descriptor_of(&handle), &there);
     *address = there;
     return code;
 }

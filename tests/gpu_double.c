@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Linked into test programs in the place of memory/library.c: makers' libraries are taken from the
- * folder WEFT_TEST_GPU, with "double-" before their names, and from nowhere else if it is set. What
- * is installed never has this. */
+ * folder WEFT_TEST_GPU, with "double-" before their names, and from nowhere else if it is set; and
+ * there is less patience with them. What is installed never has this. */
 #include "gpu_double.h"
 #include "memory/gpu.h"
 
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const unsigned gpu_patience_ms = 300;
 
 static void *opened[8];
 static unsigned opened_count;

@@ -102,6 +102,7 @@ def header_of(maker, place):
         form = header_value(end, "Fabric")
         check(f"copy engine of {maker} GPU" in form, form)
         check(("page-locked host memory" in form) == (not (tx and rx)), form)
+        check(tx and rx or f"{maker} GPU {tx or rx}" in form, form)
     for end, gpu in ((pair.client, tx), (pair.server, rx)):
         equal("Found 2 GPU(s)" in end.err, gpu is not None, end)
 
@@ -149,6 +150,32 @@ def memory_that_is_not_locked_is_left_to_the_copy_engine():
     check("kernel" not in header_value(pair.client, "Fabric"), pair.client)
 
 
+@test
+def a_kernel_is_named_only_where_it_copies():
+    for place, kernel in (("GPU to GPU", False), ("host to GPU", True)):
+        pair = Pair("cxi_write_lat", place, *QUICK, "--verify",
+                    env=machine("NVIDIA", FAKE_KERNEL="2"))
+        pair.ended(0)
+        for end in (pair.client, pair.server):
+            equal("kernel to 4096 B" in header_value(end, "Fabric"), kernel, end)
+
+
+@test
+def a_kernel_that_does_not_end_is_given_up():
+    good = machine("NVIDIA", FAKE_KERNEL="1")
+    pair = Pair("cxi_write_lat", "host to GPU", "-n", "1000", "--latency-gap", "0",
+                env={**good, "FAKE_FAULT": "hang@1000"}, server_env=good)
+    pair.refused("GPU 0 (NVIDIA): copying 8 bytes from the host: it has not answered for 0.3 s")
+
+
+@test
+def a_gpu_whose_kernels_do_not_end_is_refused_when_it_is_opened():
+    process = run(tool("cxi_write_lat"), "--local", "-t", "0", "-r", "0", *QUICK,
+                  env=machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="hang@5"))
+    ended(process, 1)
+    check("GPU 0 (NVIDIA): cannot be used: it has not answered" in process.err, process)
+
+
 def kernel_lost(server):
     good = machine("NVIDIA", FAKE_KERNEL="1")
     bad = machine("NVIDIA", FAKE_KERNEL="1", FAKE_FAULT="lost@3000")
@@ -162,9 +189,9 @@ for server in (False, True):
             kernel_lost, server)
 
 
-def not_locked(maker):
+def not_locked(maker, fault):
     pair = Pair("cxi_write_lat", "host to GPU", *QUICK, "-s", "1:64K", "--verify",
-                env=machine(maker, FAKE_FAULT="pin"))
+                env=machine(maker, FAKE_FAULT=fault))
     pair.ended(0)
     for end in (pair.client, pair.server):
         equal(end.err.count("copies will be slower"), 1, end)
@@ -172,7 +199,9 @@ def not_locked(maker):
 
 
 for maker in MAKERS:
-    tap.add(f"{maker}: pages that cannot be locked are a remark, not an end", not_locked, maker)
+    tap.add(f"{maker}: pages that cannot be locked are a remark, not an end", not_locked, maker,
+            "pin")
+tap.add("INTEL: a driver that locks no pages is a remark, not an end", not_locked, "INTEL", "no pin")
 
 
 def perftest(maker, memory):
@@ -211,6 +240,12 @@ def what_no_gpu_does_is_refused_by_name():
                       env=machine("NVIDIA"))
         ended(process, 1)
         check(words in one_sentence(process, "gpu_ucx_perftest"), process)
+    for name in ("add_mr", "fadd", "swap", "cswap"):
+        process = run(tool("ucx_perftest"), "--local", "-d", "null", "-t", name, "-m", "cuda", "-n",
+                      "10", env=machine("NVIDIA"))
+        ended(process, 1)
+        check("cannot do atomics on GPU memory" in one_sentence(process, "gpu_ucx_perftest"),
+              process)
     for memory in ("cuba", "cuda:", "cuda:x", "cuda:-1", "host:1", "", "cuda,", "cuda,rocm,ze"):
         process = run(tool("ucx_perftest"), "--local", "-t", "get", "-m", memory, "-n", "10",
                       env=machine("NVIDIA"))
@@ -362,6 +397,34 @@ def one_sided_fault(maker, op):
 for maker in MAKERS:
     for op in ("write", "read", "write through the queue", "read through the queue"):
         tap.add(f"{maker}: {op}: a copy that fails ends both", one_sided_fault, maker, op)
+
+
+@test
+def a_copy_that_fails_in_put_lat_with_verify_ends_it():
+    for number in range(2, 5):
+        process = run(tool("ucx_perftest"), "--local", "-t", "put_lat", "-s", "64", "-m", "cuda",
+                      "--verify", "-n", "10",
+                      env=machine("NVIDIA", FAKE_FAULT=f"copy@{number}"))
+        ended(process, 1)
+        check("GPU 0 (NVIDIA): copying" in process.err, process)
+
+
+@test
+def a_gpu_that_opens_slowly_is_not_taken_for_dead():
+    pair = Pair("cxi_write_lat", "host to GPU", "--timeout", "1", *QUICK, env=machine("AMD"),
+                server_env=machine("AMD", FAKE_OPEN_MS="1100"))
+    pair.ended(0)
+
+
+@test
+def immediate_data_is_for_whoever_sends_from_the_host():
+    for place, said in (("GPU to GPU", "Disabled (from a GPU)"),
+                        ("GPU to host", "Enabled (not from the client's GPU)"),
+                        ("host to GPU", "Enabled (not from the server's GPU)")):
+        pair = Pair("cxi_send_lat", place, *QUICK, env=machine("AMD"))
+        pair.ended(0)
+        for end in (pair.client, pair.server):
+            equal(header_value(end, "IDC"), said, end)
 
 
 @test

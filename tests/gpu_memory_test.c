@@ -6,6 +6,7 @@
 #include "memory/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,7 +25,7 @@
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:run_pending\nrace:look_until_settled\n";
+    return "race:run_pending\nrace:stamped\nrace:look_until_settled\n";
 }
 
 enum { PAGE = 2 << 20 };
@@ -185,6 +186,41 @@ static void a_copy_that_fails_says_what_it_was(void **state)
     }
 }
 
+static void a_gpu_that_was_refused_is_asked_for_again(void **state)
+{
+    char byte = 0;
+    (void)state;
+    struct region first = region_of(&memory_cuda, 0, 8), second = region_of(&memory_cuda, 1, 8);
+    setenv("FAKE_FAULT", "use", 1);
+    assert_int_equal(memory_cuda.fill(&first, 0, &byte, 1), -EIO);
+    unsetenv("FAKE_FAULT");
+    assert_int_equal(memory_cuda.fill(&first, 0, &byte, 1), 0);
+    memory_cuda.free(&first);
+    memory_cuda.free(&second);
+}
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void a_handle_for_another_process_leaves_no_descriptor(void **state)
+{
+    struct gpu_handle handle;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        unsigned before = open_descriptors();
+        struct region region = region_of(kinds[i], 0, 8);
+        assert_int_equal(gpu_export(&region, &handle), 0);
+        assert_int_equal(gpu_export(&region, &handle), 0);
+        kinds[i]->free(&region);
+        assert_int_equal(open_descriptors(), before);
+    }
+}
+
 /* ---- two threads ---- */
 
 struct end {
@@ -283,6 +319,8 @@ int main(void)
         cmocka_unit_test(too_much_gpu_memory_is_refused_with_what_there_is),
         cmocka_unit_test(a_gpu_of_another_number_is_refused),
         cmocka_unit_test(a_copy_that_fails_says_what_it_was),
+        cmocka_unit_test(a_gpu_that_was_refused_is_asked_for_again),
+        cmocka_unit_test(a_handle_for_another_process_leaves_no_descriptor),
         cmocka_unit_test(two_threads_move_bytes_between_gpus_and_the_host),
         cmocka_unit_test(both_threads_hear_of_a_gpu_that_is_not_there),
     };

@@ -306,7 +306,7 @@ static int opened(struct run *run)
     if (!status)
         status = setup_compare(run);
     if (!status)
-        status = run->fabric->expose(run->handle, &run->buffer, &key);
+        status = setup_expose(run, &key);
     if (status)
         return status;
     status = setup_connect(run, &key);

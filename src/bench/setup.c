@@ -61,6 +61,22 @@ static int alloc_watched(struct run *run, size_t length, const struct memory_ops
     return status;
 }
 
+/* The fabric may open it for itself. */
+static int expose_watched(struct run *run, struct blob *key)
+{
+    struct vigil vigil;
+    vigil_begin(&vigil, run->peer);
+    int status = run->fabric->expose(run->handle, &run->buffer, key);
+    vigil_end(&vigil);
+    return status;
+}
+
+int setup_expose(struct run *run, struct blob *key)
+{
+    return run->buffer.gpu ? expose_watched(run, key)
+                           : run->fabric->expose(run->handle, &run->buffer, key);
+}
+
 int setup_place(struct run *run, const char *memory, size_t length)
 {
     const struct memory_ops *kind;
@@ -106,7 +122,6 @@ static int connect_watched(struct run *run, const struct blob *theirs, const str
 int setup_connect(struct run *run, const struct blob *key)
 {
     struct blob mine, theirs, their_key;
-    uint64_t since_ms = clock_ms();
     int status = run->fabric->address(run->handle, &mine);
     if (!status)
         status = peer_swap(run->peer, &mine, &theirs);
@@ -114,6 +129,7 @@ int setup_connect(struct run *run, const struct blob *key)
         status = peer_swap(run->peer, key, &their_key);
     if (status)
         return status;
+    uint64_t since_ms = clock_ms();
     for (;;) {
         status = connect_watched(run, &theirs, &their_key);
         if (status == DONE)

@@ -22,6 +22,9 @@ int setup_open(struct run *run, const struct fabric_ops *fabric, const struct fa
 /* A buffer of that kind of memory, present; where the fabric places memory itself, only noted. */
 int setup_place(struct run *run, const char *memory, size_t length);
 
+/* The fabric gets to know the buffer. */
+int setup_expose(struct run *run, struct blob *key);
+
 /* After the fabric is closed. A GPU's memory may go only when the other end has let go of it, for
  * which this waits if all went well. */
 int setup_free(struct run *run, int status);

@@ -360,7 +360,7 @@ static int make_ready(struct run *run, const struct fabric_choice *choice, const
         status = setup_place(run, run->params->memory ? run->params->memory : "host",
                              2 * run->receive_at);
     if (!status)
-        status = run->fabric->expose(run->handle, &run->buffer, key);
+        status = setup_expose(run, key);
     if (status)
         return status;
     run->exposed = true;

@@ -61,7 +61,9 @@ static int put_fire(struct run *run, uint64_t number)
     size_t stamp = stamp_bytes(run), body = run->size - stamp;
     char *at = run->buffer.address + body;
     int status = run->verify ? pattern_fill(run, number, 0, body) : 0;
-    if (!run->inbox && !status)
+    if (status)
+        return status;
+    if (!run->inbox)
         status = stamp_gpu(run, number);
     else if (stamp == 1)
         *at = (char)number;

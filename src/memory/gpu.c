@@ -190,10 +190,13 @@ static _Thread_local uint64_t current;
 
 bool gpu_is_new(const struct gpu *gpu)
 {
-    if (current == gpu->serial)
-        return false;
-    current = gpu->serial;
-    return true;
+    return current != gpu->serial;
+}
+
+int gpu_told(const struct gpu *gpu, int code)
+{
+    current = code ? 0 : gpu->serial;
+    return code;
 }
 
 /* Which one has it; the number as given if none has. */

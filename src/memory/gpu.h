@@ -42,11 +42,15 @@ struct gpu_ops {
     void (*words)(int code, char *text, size_t room);
 };
 
-/* Must the maker be told that this thread now uses this GPU? Asked before each of his calls. */
+/* Must the maker be told that this thread now uses this GPU? Asked before each of his calls. What
+ * he answers is noted, and returned: whoever was refused is asked again. */
 bool gpu_is_new(const struct gpu *gpu);
+int gpu_told(const struct gpu *gpu, int code);
 
-/* Opens a maker's library; NULL if it is not there. */
+/* Opens a maker's library; NULL if it is not there. How long a copy of few bytes may take, if we
+ * wait for it ourselves. */
 void *gpu_library(const char *name);
+extern const unsigned gpu_patience_ms;
 
 /* The functions of every kind of GPU memory. */
 int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kind);

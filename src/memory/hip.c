@@ -83,7 +83,7 @@ static void hip_words(int code, char *text, size_t room)
 
 static inline int use(const struct gpu *gpu)
 {
-    return gpu_is_new(gpu) ? hip.set_device((int)gpu->device) : 0;
+    return gpu_is_new(gpu) ? gpu_told(gpu, hip.set_device((int)gpu->device)) : 0;
 }
 
 static void hip_close(struct gpu *gpu)

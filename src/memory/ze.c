@@ -4,11 +4,16 @@
  * handle for another process is a descriptor of this one, so it has to be handed over too. */
 #include "memory/gpu.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
+    OUT_OF_HOST_MEMORY = 0x70000002,
     OUT_OF_MEMORY = 0x70000003,
+    UNSUPPORTED = 0x78000003,
     GPU_ONLY = 1,
     DEVICE_IS_GPU = 1,
     GROUP_COMPUTES = 1,
@@ -16,7 +21,9 @@ enum {
     MODE_SYNCHRONOUS = 1,
     MOST_DEVICES = 64,
     MOST_DRIVERS = 8,
-    MOST_GROUPS = 16
+    MOST_GROUPS = 16,
+    FAR_FD = 900,
+    FAR_FDS = 100
 };
 
 /* Every struct begins with what it is. */
@@ -88,7 +95,7 @@ static struct {
     int (*free)(void *context, void *address);
     int (*ipc_get)(void *context, const void *address, struct ipc_handle *handle);
     int (*ipc_fd)(void *context, struct ipc_handle handle, uint64_t *fd);
-    int (*ipc_of_fd)(void *context, uint64_t fd, struct ipc_handle *handle);
+    int (*ipc_put)(void *context, struct ipc_handle handle);
     int (*ipc_open)(void *context, void *device, struct ipc_handle handle, unsigned flags,
                     void **address);
     int (*ipc_close)(void *context, const void *address);
@@ -109,7 +116,7 @@ static const struct gpu_symbol symbols[] = {
     {"zeMemFree", &ze.free, false},
     {"zeMemGetIpcHandle", &ze.ipc_get, false},
     {"zeMemGetFileDescriptorFromIpcHandleExp", &ze.ipc_fd, true},
-    {"zeMemGetIpcHandleFromFileDescriptorExp", &ze.ipc_of_fd, true},
+    {"zeMemPutIpcHandle", &ze.ipc_put, true},
     {"zeMemOpenIpcHandle", &ze.ipc_open, false},
     {"zeMemCloseIpcHandle", &ze.ipc_close, false},
 };
@@ -161,10 +168,15 @@ static int ze_start(unsigned *count)
     int code = ze.init(GPU_ONLY);
     if (!code)
         code = ze.drivers(&number, drivers);
-    for (uint32_t i = 0; i < number && i < LENGTH(drivers) && !code; i++)
-        code = note_devices(drivers[i]);
+    if (code)
+        return code;
+    /* One that fails does not hide another's. */
+    for (uint32_t i = 0; i < number && i < LENGTH(drivers); i++) {
+        int noted = note_devices(drivers[i]);
+        code = noted ? noted : code;
+    }
     *count = found_count;
-    return code;
+    return found_count ? 0 : code;
 }
 
 static void ze_words(int code, char *text, size_t room)
@@ -173,13 +185,13 @@ static void ze_words(int code, char *text, size_t room)
         int code;
         const char *words;
     } known[] = {{0x70000001, "ZE_RESULT_ERROR_DEVICE_LOST"},
-                 {0x70000002, "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY"},
+                 {OUT_OF_HOST_MEMORY, "ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY"},
                  {OUT_OF_MEMORY, "ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"},
                  {0x70010000, "ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS"},
                  {0x70010001, "ZE_RESULT_ERROR_NOT_AVAILABLE"},
                  {0x70020000, "ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE"},
                  {0x78000001, "ZE_RESULT_ERROR_UNINITIALIZED"},
-                 {0x78000003, "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE"},
+                 {UNSUPPORTED, "ZE_RESULT_ERROR_UNSUPPORTED_FEATURE"},
                  {0x78000004, "ZE_RESULT_ERROR_INVALID_ARGUMENT"},
                  {0x78000009, "ZE_RESULT_ERROR_UNSUPPORTED_SIZE"},
                  {0x7ffffffe, "ZE_RESULT_ERROR_UNKNOWN"}};
@@ -216,10 +228,10 @@ static void ze_close(struct gpu *gpu)
 static int ze_open(struct gpu *gpu)
 {
     struct queue_description queue = {.is = IS_QUEUE, .mode = MODE_SYNCHRONOUS};
-    gpu->more = found[gpu->device].device;
+    void *device = found[gpu->device].device;
     gpu->context = found[gpu->device].context;
-    queue.ordinal = copy_group(gpu->more);
-    return ze.list_create(gpu->context, gpu->more, &queue, &gpu->queue);
+    queue.ordinal = copy_group(device);
+    return ze.list_create(gpu->context, device, &queue, &gpu->queue);
 }
 
 static int ze_identify(unsigned device, char *text, size_t room)
@@ -235,13 +247,20 @@ static int ze_alloc(struct gpu *gpu, size_t length, char **address)
 {
     struct memory_description how = {.is = IS_DEVICE_MEMORY};
     void *there = NULL;
-    int code = ze.alloc(gpu->context, &how, length, (size_t)64 << 10, gpu->more, &there);
+    int code =
+        ze.alloc(gpu->context, &how, length, (size_t)64 << 10, found[gpu->device].device, &there);
     *address = there;
     return code;
 }
 
+/* Its handle goes first, if it has one. */
 static void ze_free(struct gpu *gpu, char *address)
 {
+    const struct ipc_handle *ipc = gpu->more;
+    if (ipc && ze.ipc_put)
+        ze.ipc_put(gpu->context, *ipc);
+    free(gpu->more);
+    gpu->more = NULL;
     ze.free(gpu->context, address);
 }
 
@@ -253,7 +272,7 @@ static int ze_copy(struct gpu *gpu, void *to, const void *from, size_t length, e
 
 static int ze_pin(struct gpu *gpu, void *address, size_t length)
 {
-    return lock_pages ? lock_pages(found[gpu->device].driver, address, length) : 0;
+    return lock_pages ? lock_pages(found[gpu->device].driver, address, length) : UNSUPPORTED;
 }
 
 static void ze_unpin(struct gpu *gpu, void *address)
@@ -262,30 +281,51 @@ static void ze_unpin(struct gpu *gpu, void *address)
         unlock_pages(found[gpu->device].driver, address);
 }
 
+/* An open GPU has one buffer at most, and it one handle, which is kept: it has a descriptor, which
+ * would be left behind. */
+static int keep_handle(struct gpu *gpu, const char *address)
+{
+    if (gpu->more)
+        return 0;
+    gpu->more = malloc(sizeof(struct ipc_handle));
+    int code = gpu->more ? ze.ipc_get(gpu->context, address, gpu->more) : OUT_OF_HOST_MEMORY;
+    if (code) {
+        free(gpu->more);
+        gpu->more = NULL;
+    }
+    return code;
+}
+
 /* The descriptor stands at the handle's beginning, unless the driver says it itself. */
 static int ze_export(struct gpu *gpu, char *address, struct gpu_handle *handle)
 {
-    struct ipc_handle ipc;
     uint64_t fd = 0;
-    int code = ze.ipc_get(gpu->context, address, &ipc);
+    int code = keep_handle(gpu, address);
     if (code)
         return code;
-    memcpy(handle->bytes, ipc.bytes, sizeof handle->bytes);
-    if (ze.ipc_fd && !ze.ipc_fd(gpu->context, ipc, &fd))
+    const struct ipc_handle *ipc = gpu->more;
+    memcpy(handle->bytes, ipc->bytes, sizeof handle->bytes);
+    if (ze.ipc_fd && !ze.ipc_fd(gpu->context, *ipc, &fd))
         handle->fd = (int)fd;
     else
-        memcpy(&handle->fd, ipc.bytes, sizeof handle->fd);
+        memcpy(&handle->fd, ipc->bytes, sizeof handle->fd);
     return 0;
 }
 
+/* The descriptor in a handle is to be one of this process. But a driver whose handles name their
+ * process asks that one for it first, and only if it has none of that number takes ours. So ours
+ * gets a number that the other is not likely to have, nor to choose just now for the same purpose.
+ */
 static int ze_import(struct gpu *gpu, const struct gpu_handle *handle, char **address)
 {
     struct ipc_handle ipc;
     void *there = NULL;
+    int far = fcntl(handle->fd, F_DUPFD_CLOEXEC, FAR_FD + getpid() % FAR_FDS);
     memcpy(ipc.bytes, handle->bytes, sizeof ipc.bytes);
-    if (!ze.ipc_of_fd || ze.ipc_of_fd(gpu->context, (uint64_t)handle->fd, &ipc))
-        memcpy(ipc.bytes, &handle->fd, sizeof handle->fd);
-    int code = ze.ipc_open(gpu->context, gpu->more, ipc, 0, &there);
+    memcpy(ipc.bytes, far >= 0 ? &far : &handle->fd, sizeof far);
+    int code = ze.ipc_open(gpu->context, found[gpu->device].device, ipc, 0, &there);
+    if (far >= 0)
+        close(far);
     *address = there;
     return code;
 }

@@ -150,12 +150,19 @@ static int show_idc(const void *facts, char *text, size_t room)
     const struct fabric_facts *fabric = ((const struct bench_facts *)facts)->fabric;
     const struct plan *plan = plan_of(facts);
     bool honoured = fabric->honours & HINT(INLINE);
+    /* Who answers sends too. */
+    bool first_gpu = plan->tx_gpu >= 0;
+    bool last_gpu =
+        ((const struct bench_facts *)facts)->op->legs == 2 ? plan->rx_gpu >= 0 : first_gpu;
     if (honoured && (plan->matching || plan->rendezvous))
         return snprintf(text, room, "%s", not_applicable);
-    if (honoured && !plan->no_idc && plan->tx_gpu >= 0)
+    if (honoured && !plan->no_idc && first_gpu && last_gpu)
         return snprintf(text, room, "Disabled (from a GPU)");
     if (honoured && !plan->no_idc && plan->size.min > fabric->max_inline)
         return snprintf(text, room, "Disabled (over %zu bytes)", fabric->max_inline);
+    if (honoured && !plan->no_idc && (first_gpu || last_gpu))
+        return snprintf(text, room, "Enabled (not from the %s's GPU)",
+                        first_gpu ? "client" : "server");
     return show_hint(facts, HINT_INLINE, plan->no_idc, text, room);
 }
 

@@ -72,7 +72,7 @@ static void describe(struct fabric_facts *facts, const struct settings *s)
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
         .alone = true,
         .gpus = MEMORY_ALL_GPUS,
-        .gpu_verbs = (1U << VERBS) - 1,
+        .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
         .gpu_layouts = (1U << LAYOUTS) - 1,
         .depth = DEPTH,
         .max_send = SIZE_MAX,

@@ -71,18 +71,20 @@ void rail_mark_work(struct rail *r)
 }
 
 /* In the note itself, if it is short and the caller does not insist: then we need not poll. */
-static bool describe(const struct rail *r, const struct xfer *x, struct rail_news *news)
+static int describe(const struct rail *r, const struct xfer *x, struct rail_news *news)
 {
     news->head.number = r->mail.asks;
     news->head.entry = IN_NOTE;
     news->head.at = x->at;
     news->head.length = x->length;
     if (x->length <= sizeof news->data && !(x->how & HINT(RENDEZVOUS)))
-        return !rail_peek(x, news->data);
+        return rail_peek(x, news->data);
     for (uint64_t i = 0; i < RAIL_ENTRIES; i++)
         if (r->exposed[i].region == x->local)
             news->head.entry = i;
-    return news->head.entry != IN_NOTE;
+    return news->head.entry != IN_NOTE
+               ? 0
+               : rail_host->fail(-EINVAL, "ofi: a rendezvous from memory that is not exposed");
 }
 
 static int send_pull(struct rail *r, const struct xfer *x)
@@ -91,13 +93,14 @@ static int send_pull(struct rail *r, const struct xfer *x)
     struct rail_news news;
     if (m->asks - m->pulled == RAIL_PULLS)
         return -EAGAIN;
-    if (!describe(r, x, &news))
-        return rail_host->fail(-EINVAL, "ofi: a rendezvous from memory that is not exposed");
+    int status = describe(r, x, &news);
+    if (status)
+        return status;
     bool in_note = news.head.entry == IN_NOTE;
     struct rail_slot *slot = in_note ? NULL : rail_slot_take(r, VERB_SEND, x->id, x->length);
     if (!slot && !in_note)
         return -EAGAIN;
-    int status = rail_tell(r, NOTE_PULL, &news, sizeof news.head + (in_note ? x->length : 0));
+    status = rail_tell(r, NOTE_PULL, &news, sizeof news.head + (in_note ? x->length : 0));
     if (status) {
         if (slot)
             rail_slot_give(r, slot);

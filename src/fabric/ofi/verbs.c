@@ -54,11 +54,8 @@ static inline ssize_t put(struct rail *r, const struct xfer *x, struct rail_slot
                              .rma_iov = &to,
                              .rma_iov_count = 1,
                              .context = &slot->context};
-    if (slot->bounce) {
+    if (slot->bounce)
         iov.iov_base = slot->bounce;
-        if (rail_peek(x, slot->bounce))
-            return -FI_EIO;
-    }
     return fi_writemsg(r->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION | flags);
 }
 
@@ -86,6 +83,11 @@ int rail_write(struct fabric *fabric, const struct xfer *x)
     if (bounce && !rail_slot_bounce(r, slot)) {
         rail_slot_give(r, slot);
         return -EAGAIN;
+    }
+    int status = bounce ? rail_peek(x, slot->bounce) : 0;
+    if (status) {
+        rail_slot_give(r, slot);
+        return status;
     }
     return rail_begun(r, slot, put(r, x, slot, inject ? FI_INJECT : 0), "write");
 }

@@ -238,21 +238,24 @@ bool soft_store_whole(void)
 
 static bool swap_wide(struct soft_wide *target, struct soft_wide *now, struct soft_wide next)
 {
-    struct soft_wide seen;
-    uint32_t failed;
-    do {
-        __asm__ volatile("ldaxp %0, %1, %2"
-                         : "=&r"(seen.low), "=&r"(seen.high)
-                         : "Q"(*target)
-                         : "memory");
-        struct soft_wide put = seen.low == now->low && seen.high == now->high ? next : seen;
-        /* Storing back what was read shows that both halves were read at once. */
-        __asm__ volatile("stlxp %w0, %2, %3, %1"
-                         : "=&r"(failed), "=Q"(*target)
-                         : "r"(put.low), "r"(put.high)
-                         : "memory");
-    } while (failed);
-    bool done = seen.low == now->low && seen.high == now->high;
+    struct soft_wide seen, put;
+    uint32_t done;
+    /* In one piece: what a compiler might store in between would end the exclusive access, for
+     * ever. Storing back what was read shows that both halves were read at once. */
+    __asm__ volatile(
+        "1:\tldaxp %[seen_low], %[seen_high], %[target]\n\t"
+        "cmp %[seen_low], %[now_low]\n\t"
+        "ccmp %[seen_high], %[now_high], #0, eq\n\t"
+        "csel %[put_low], %[next_low], %[seen_low], eq\n\t"
+        "csel %[put_high], %[next_high], %[seen_high], eq\n\t"
+        "stlxp %w[done], %[put_low], %[put_high], %[target]\n\t"
+        "cbnz %w[done], 1b\n\t"
+        "cset %w[done], eq"
+        : [seen_low] "=&r"(seen.low), [seen_high] "=&r"(seen.high), [put_low] "=&r"(put.low),
+          [put_high] "=&r"(put.high), [done] "=&r"(done), [target] "+Q"(*target)
+        : [now_low] "r"(now->low), [now_high] "r"(now->high), [next_low] "r"(next.low),
+          [next_high] "r"(next.high)
+        : "memory", "cc");
     *now = seen;
     return done;
 }

@@ -198,19 +198,30 @@ void soft_gpu_withdraw(struct soft *soft, const struct region *region)
         }
 }
 
-/* Which path, for the header, and what then counts as done. */
-static void describe(struct soft *soft, bool host, bool two)
+/* The longest that a kernel copies, in the directions that there are: between host memory and a
+ * GPU's, within GPUs'; active messages arrive in host memory. */
+static size_t kernel_bytes(const struct soft *soft, bool host, bool two)
 {
-    size_t small = 0;
+    const size_t *small = soft->gpu->small;
+    size_t most = two ? small[GPU_WITHIN] : 0;
+    if (host && small[GPU_IN] > most)
+        most = small[GPU_IN];
+    if ((host || soft->mail.arrival) && small[GPU_OUT] > most)
+        most = small[GPU_OUT];
+    return soft->locked ? most : 0;
+}
+
+/* Which path, for the header, and what then counts as done. two: both ends' memory is a GPU's. */
+static void describe(struct soft *soft, bool host, bool theirs, bool two)
+{
+    size_t small = kernel_bytes(soft, host, two);
     char kernel[48] = "";
-    for (size_t i = 0; i < LENGTH(soft->gpu->small) && soft->locked; i++)
-        small = soft->gpu->small[i] > small ? soft->gpu->small[i] : small;
     if (small)
         snprintf(kernel, sizeof kernel, "kernel to %zu B and ", small);
     snprintf(soft->facts->form, sizeof soft->facts->form,
              "soft (software NIC, %scopy engine of %s GPU %u%s%s)", kernel,
              memory_makers[soft->gpu->kind->maker - 1], soft->gpu->device,
-             two && !soft->link.same_process ? ", IPC" : "",
+             theirs && !soft->link.same_process ? ", IPC" : "",
              !host            ? ""
              : soft->unpinned ? ", host memory not page-locked"
                               : ", page-locked host memory");
@@ -223,7 +234,7 @@ static void describe(struct soft *soft, bool host, bool two)
 
 int soft_gpu_join(struct soft *soft)
 {
-    bool host = false, gpu = false;
+    bool host = false, ours = false, theirs = false;
     if (!soft->gpu)
         return 0;
     soft->bounce = aligned_alloc(SOFT_BOUNCE, SOFT_BOUNCE);
@@ -231,7 +242,9 @@ int soft_gpu_join(struct soft *soft)
         return fail(-ENOMEM, "soft: no memory beside a GPU's");
     pin(soft, soft->bounce, SOFT_BOUNCE);
     for (int i = 0; i < SOFT_ENTRIES; i++)
-        if (soft->exposed[i] && !soft->exposed[i]->gpu) {
+        if (soft->exposed[i] && soft->exposed[i]->gpu) {
+            ours = true;
+        } else if (soft->exposed[i]) {
             pin(soft, soft->exposed[i]->address, soft->exposed[i]->mapped);
             host = true;
         }
@@ -242,7 +255,7 @@ int soft_gpu_join(struct soft *soft)
     }
     for (int i = 0; i < SOFT_ENTRIES; i++) {
         host |= soft->link.regions[i].address && !soft->link.regions[i].gpu;
-        gpu |= soft->link.regions[i].gpu;
+        theirs |= soft->link.regions[i].gpu;
     }
     if (soft->mail.arrival) {
         pin(soft, soft->portal_region.address, soft->portal_region.mapped);
@@ -250,7 +263,7 @@ int soft_gpu_join(struct soft *soft)
         pin(soft, soft->mail.arrival, SOFT_PULL_BYTES);
     }
     soft->locked = !soft->unpinned && !soft->link.same_process;
-    describe(soft, host, gpu);
+    describe(soft, host, theirs, ours && theirs);
     return 0;
 }
 

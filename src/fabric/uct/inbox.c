@@ -76,8 +76,10 @@ static void take_fragment(struct lane *l, enum kind kind, const char *data, size
     m->got += length;
     consumed(l, length);
     m->coming = m->got < m->total;
-    if (!m->coming)
-        filled(l, m->total);
+    if (m->coming)
+        return;
+    m->got = 0;
+    filled(l, m->total);
 }
 
 static void unpack(void *arg, const void *data, size_t length)
@@ -94,7 +96,7 @@ static int pull(struct lane *l, const char *data, size_t length)
     if (length == sizeof news)
         memcpy(&news, data, sizeof news);
     const struct lane_remote *r = news.entry < LANE_ENTRIES ? l->by_entry[news.entry] : NULL;
-    if (!r || news.length > r->length || news.at > r->length - news.length) {
+    if (!m->pulls || !r || news.length > r->length || news.at > r->length - news.length) {
         lane_mail_bad(l);
         return LATER;
     }
