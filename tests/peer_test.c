@@ -390,6 +390,27 @@ static void heartbeats_count_behind_a_message_that_waits(void **state)
     close_pair(pair);
 }
 
+/* One end is busy, in a thread of its own for all the other knows. */
+static void a_vigil_speaks_for_its_end_but_not_for_ever(void **state)
+{
+    static const unsigned most_ms[] = {0, 300};
+    struct peer *pair[2];
+    struct vigil vigil;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(most_ms); i++) {
+        int status = 0;
+        open_pair(pair, 600);
+        vigil_begin(&vigil, pair[0], most_ms[i]);
+        for (uint64_t since_ms = clock_ms(); !status && clock_ms() - since_ms < 1400;) {
+            status = peer_alive(pair[1]);
+            rest_ms(10);
+        }
+        vigil_end(&vigil);
+        assert_int_equal(status, most_ms[i] ? -ETIMEDOUT : 0);
+        close_pair(pair);
+    }
+}
+
 /* ---- leaving ---- */
 
 static void a_peer_that_closes_is_lost_at_once(void **state)
@@ -1410,6 +1431,7 @@ int main(void)
         cmocka_unit_test(heartbeats_keep_a_slow_peer_alive_far_beyond_the_timeout),
         cmocka_unit_test(heartbeats_are_at_most_four_a_second),
         cmocka_unit_test(heartbeats_count_behind_a_message_that_waits),
+        cmocka_unit_test(a_vigil_speaks_for_its_end_but_not_for_ever),
         cmocka_unit_test(a_peer_that_closes_is_lost_at_once),
         cmocka_unit_test(what_was_told_before_closing_is_heard),
         cmocka_unit_test(the_reason_of_leaving_travels),

@@ -5,6 +5,7 @@ the kills at random moments are many. WEFT_SEED repeats a run's random choices."
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -301,6 +302,26 @@ def a_killed_local_run_takes_its_server_with_it():
         client.kill()
         client.wait(5)
         traces.nothing()
+
+
+@test
+def a_library_that_hangs_is_left_by_a_second_signal_after_a_while():
+    folder = tap.folder()
+    shutil.copy(os.path.join(tap.build_folder(), "tests", "weft-stuck.so"),
+                os.path.join(folder, "weft-uct.so"))
+    traces = Traces()
+    process = Process([TOOL, "--local", "-t", "put_lat", "-d", "uct:good"],
+                      env={**traces.env, "WEFT_MODULE_PATH": folder, "WEFT_STUCK": "open"})
+    time.sleep(1)
+    traces.watch(process)
+    for _ in range(2):
+        process.kill(signal.SIGTERM)
+        time.sleep(0.1)
+        check(process.running(), "signals at once are one signal", process)
+    time.sleep(2)
+    process.kill(signal.SIGTERM)
+    ended(process, -signal.SIGTERM, GRACE_S)
+    traces.nothing()
 
 
 @test

@@ -172,7 +172,7 @@ static int tell_row(struct run *run, struct result *result)
     int status = 0;
     if (!run->plan->report_all)
         return report->ops->row(report, result);
-    vigil_begin(&vigil, run->peer);
+    vigil_begin(&vigil, run->peer, 0);
     for (uint64_t i = 0; i < run->stats->count && i < run->stats->kept_room && !status; i++)
         status = report->ops->sample(report, i, run->stats->kept_ps[i]);
     if (!status)

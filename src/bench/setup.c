@@ -17,7 +17,7 @@ int setup_open(struct run *run, const struct fabric_ops *fabric, const struct fa
 {
     struct vigil vigil;
     run->fabric = fabric;
-    vigil_begin(&vigil, run->peer);
+    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
     int status = fabric_open(fabric, &run->handle, want, &run->facts);
     vigil_end(&vigil);
     return status;
@@ -55,7 +55,7 @@ int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned v
 static int alloc_watched(struct run *run, size_t length, const struct memory_ops *kind)
 {
     struct vigil vigil;
-    vigil_begin(&vigil, run->peer);
+    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
     int status = kind->alloc(&run->buffer, length, kind);
     vigil_end(&vigil);
     return status;
@@ -65,7 +65,7 @@ static int alloc_watched(struct run *run, size_t length, const struct memory_ops
 static int expose_watched(struct run *run, struct blob *key)
 {
     struct vigil vigil;
-    vigil_begin(&vigil, run->peer);
+    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
     int status = run->fabric->expose(run->handle, &run->buffer, key);
     vigil_end(&vigil);
     return status;
@@ -112,7 +112,7 @@ static int connect_watched(struct run *run, const struct blob *theirs, const str
     struct vigil vigil;
     bool gpu = setup_any_gpu(run);
     if (gpu)
-        vigil_begin(&vigil, run->peer);
+        vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
     int status = run->fabric->connect(run->handle, theirs, their_key, 1, &run->remote);
     if (gpu)
         vigil_end(&vigil);

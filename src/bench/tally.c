@@ -152,7 +152,7 @@ int tally_report(struct run *run, uint64_t done, bool final)
         stats_settle(run->stats);
         fill(run, result);
         result->final = final;
-        vigil_begin(&vigil, run->peer);
+        vigil_begin(&vigil, run->peer, 0);
         audience->report(audience->arg, result);
         vigil_end(&vigil);
         t->reported_done = t->done;

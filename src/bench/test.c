@@ -300,7 +300,7 @@ static int choose_watched(const struct run *run, const struct blob *mine, const 
                           struct fabric_choice *choice)
 {
     struct vigil vigil;
-    vigil_begin(&vigil, run->peer);
+    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
     int status = choose_fabric(mine, theirs, run->peer->rank == PEER_CLIENT, choice);
     vigil_end(&vigil);
     return status;

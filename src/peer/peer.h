@@ -78,13 +78,17 @@ int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void
 
 /* Signs of life from another thread, for as long as this one is busy with what may take seconds and
  * does not touch the peer: a vendor's library, somebody who reads our output. What is done at once
- * needs none, and none is sent then. What it finds out is found again by the next who looks. */
+ * needs none, and none is sent then. What it finds out is found again by the next who looks. After
+ * most_ms it falls silent, unless that is 0: whoever reads may take his time, but a library that
+ * takes longer hangs, and the other end must not wait for it. */
+enum { VIGIL_LIBRARY_MS = 60000 };
 struct vigil {
     struct peer *peer;
+    unsigned most_ms;
     pthread_t thread;
     int over; /* readable once it is; -1: there is no thread */
 };
-void vigil_begin(struct vigil *vigil, struct peer *peer);
+void vigil_begin(struct vigil *vigil, struct peer *peer, unsigned most_ms);
 void vigil_end(struct vigil *vigil);
 
 /* ---- ways to meet ---- */

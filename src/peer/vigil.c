@@ -12,15 +12,17 @@ static void *keep_vigil(void *arg)
 {
     struct vigil *vigil = arg;
     struct pollfd over = {.fd = vigil->over, .events = POLLIN};
+    uint64_t since_ms = clock_ms();
     while (poll(&over, 1, VIGIL_MS) != 1 && !peer_alive(vigil->peer))
-        ;
+        if (vigil->most_ms && clock_ms() - since_ms > vigil->most_ms)
+            break;
     return NULL;
 }
 
-void vigil_begin(struct vigil *vigil, struct peer *peer)
+void vigil_begin(struct vigil *vigil, struct peer *peer, unsigned most_ms)
 {
     sigset_t all, before;
-    *vigil = (struct vigil){.peer = peer, .over = eventfd(0, EFD_CLOEXEC)};
+    *vigil = (struct vigil){.peer = peer, .most_ms = most_ms, .over = eventfd(0, EFD_CLOEXEC)};
     if (vigil->over < 0)
         return;
     /* Signals stay with the thread that is busy. */

@@ -61,7 +61,7 @@ static int find_device(const struct session *s, const char *transport, const cha
                        char text[FABRIC_DEVICE_MAX])
 {
     struct vigil vigil;
-    vigil_begin(&vigil, s->peer);
+    vigil_begin(&vigil, s->peer, VIGIL_LIBRARY_MS);
     int status = perf_device(transport, device, text, FABRIC_DEVICE_MAX);
     vigil_end(&vigil);
     return status;

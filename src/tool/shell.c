@@ -8,7 +8,10 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { AGAIN_S = 2 };
 
 volatile sig_atomic_t shell_stop;
 const char *shell_program = "weft";
@@ -58,13 +61,23 @@ int shell_exit_code(int status)
     }
 }
 
+/* Every wait of ours ends by itself, but one in a vendor's library may not: whoever asks again
+ * after a while means it. At once means nothing: timeout(1) sends two. */
 static void on_signal(int number)
 {
+    static time_t first;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!shell_stop) {
+        first = now.tv_sec;
+    } else if (now.tv_sec - first >= AGAIN_S) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
     shell_stop = number;
 }
 
-/* What the parent wants ignored stays ignored. A second signal changes nothing: timeout(1) sends
- * two, and every wait ends by itself. */
+/* What the parent wants ignored stays ignored. */
 void shell_catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

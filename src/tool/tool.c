@@ -135,7 +135,7 @@ static int choose_watched(struct session *s, struct peer *peer, const char *devi
                           struct fabric_facts *facts)
 {
     struct vigil vigil;
-    vigil_begin(&vigil, peer);
+    vigil_begin(&vigil, peer, VIGIL_LIBRARY_MS);
     int status = fabric_choose(device, &s->fabric);
     if (!status)
         status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), facts);
