@@ -4,7 +4,11 @@ BUILD ?= build
 MESON_FLAGS ?=
 PREFIX ?= /usr/local
 
+# A folder that was set up before follows what is given now.
+GIVEN = $(if $(filter-out file default,$(origin PREFIX)),--prefix $(PREFIX)) $(MESON_FLAGS)
+
 all: need-build $(BUILD)/build.ninja
+	@$(if $(strip $(GIVEN)),meson configure $(BUILD) $(GIVEN))
 	@ninja -C $(BUILD)
 
 demo: all

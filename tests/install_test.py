@@ -71,6 +71,19 @@ def looks_right(out):
 
 
 @tap.test
+def a_folder_that_is_set_up_follows_the_prefix_that_is_given():
+    def plan(*words):
+        done = tap.run("make", "-n", "-C", str(SOURCE), "install", f"BUILD={tap.build_folder()}",
+                       *words, env={"MAKEFLAGS": ""})
+        lines = tap.ended(done, 0).out.split("\n")
+        return [line for line in lines if line.startswith("meson configure")]
+
+    equal(plan(), [])
+    equal(plan("PREFIX=/opt/x", "MESON_FLAGS=-Dtool_prefix=w_"),
+          [f"meson configure {tap.build_folder()} --prefix /opt/x -Dtool_prefix=w_"])
+
+
+@tap.test
 def the_schemas_of_what_is_written_are_installed():
     for name in ("result", "comparison", "info"):
         found = list(root().rglob(f"weft-{name}-1.schema.json"))

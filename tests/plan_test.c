@@ -331,18 +331,19 @@ static void two_ends_share_a_cpu_only_on_one_machine_and_one_cpu(void **state)
 {
     static const struct {
         const char *mine, *theirs;
-        bool shared;
-    } cases[] = {{"host=a\ncpu=1\n", "host=a\ncpu=1\n", true},
-                 {"host=a\ncpu=1\n", "host=a\ncpu=2\n", false},
-                 {"host=a\ncpu=1\n", "host=a\ncpu=11\n", false},
-                 {"host=a\ncpu=1\n", "host=b\ncpu=1\n", false},
-                 {"host=a\ncpu=many\n", "host=a\ncpu=many\n", false},
-                 {"host=a\ncpu=many\n", "host=a\ncpu=1\n", false},
-                 {"host=a\ncpu=1\n", "host=a\ncpu=many\n", false},
-                 {"host=a\ncpu=1\n", "cpu=1\n", false},
-                 {"host=a\ncpu=1\n", "host=a\n", false},
-                 {"host=a\ncpu=1\n", "", false},
-                 {"", "", false}};
+        bool shared, roams;
+    } cases[] = {{"host=a\ncpu=1\n", "host=a\ncpu=1\n", true, false},
+                 {"host=a\ncpu=1\n", "host=a\ncpu=2\n", false, false},
+                 {"host=a\ncpu=1\n", "host=a\ncpu=11\n", false, false},
+                 {"host=a\ncpu=1\n", "host=b\ncpu=1\n", false, false},
+                 {"host=a\ncpu=many\n", "host=a\ncpu=many\n", false, true},
+                 {"host=a\ncpu=many\n", "host=a\ncpu=1\n", false, true},
+                 {"host=a\ncpu=1\n", "host=a\ncpu=many\n", false, true},
+                 {"host=a\ncpu=many\n", "host=b\ncpu=many\n", false, false},
+                 {"host=a\ncpu=1\n", "cpu=1\n", false, false},
+                 {"host=a\ncpu=1\n", "host=a\n", false, false},
+                 {"host=a\ncpu=1\n", "", false, false},
+                 {"", "", false, false}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct blob mine, theirs;
@@ -350,7 +351,33 @@ static void two_ends_share_a_cpu_only_on_one_machine_and_one_cpu(void **state)
         blob_print(&theirs, "%s", cases[i].theirs);
         if (cpu_shared(&mine, &theirs) != cases[i].shared)
             fail_msg("case %zu", i);
+        if (cpu_roams(&mine, &theirs) != cases[i].roams)
+            fail_msg("case %zu: free to meet", i);
     }
+}
+
+static unsigned hints;
+
+static void count_hint(const char *sentence)
+{
+    hints += strstr(sentence, "seem to have run on one CPU") != NULL;
+}
+
+static void ends_that_take_each_others_cpu_are_told_once(void **state)
+{
+    (void)state;
+    warn_to(count_hint);
+    interference_hint(true, 0, 0);
+    interference_hint(true, 0, 5);
+    interference_hint(true, 4, 10);
+    interference_hint(true, 9, 100);
+    interference_hint(false, 100, 100);
+    assert_int_equal(hints, 0);
+    interference_hint(true, 10, 100);
+    assert_int_equal(hints, 1);
+    interference_hint(true, 110, 100);
+    assert_int_equal(hints, 1);
+    warn_to(NULL);
 }
 
 /* What a thread of its own finds: pinning must not reach the tests that follow. */
@@ -446,6 +473,7 @@ int main(void)
         cmocka_unit_test(samples_lose_the_clock_once_and_never_go_below_zero),
         cmocka_unit_test(interference_is_the_sum_of_differences),
         cmocka_unit_test(two_ends_share_a_cpu_only_on_one_machine_and_one_cpu),
+        cmocka_unit_test(ends_that_take_each_others_cpu_are_told_once),
         cmocka_unit_test(the_pair_is_two_cpus_where_there_are_two),
         cmocka_unit_test(a_pinned_thread_has_one_cpu_and_says_which),
         cmocka_unit_test(pinning_to_a_cpu_that_is_not_there_is_refused),

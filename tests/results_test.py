@@ -230,6 +230,8 @@ def both_directions_are_in_it():
     result, = document(PERF, *PERF_QUICK, "-t", "put_bw", "--bidir")["results"]
     equal(result["method"]["name"], "stream both ways")
     equal(result["reverse"]["count"], 2000)
+    process = ended(Process([PERF, *PERF_QUICK, "-t", "put_bw", "--bidir", "--csv", "-"]), 0)
+    equal([row["method"] for row in csv.DictReader(process.out.splitlines())], ["stream both ways"])
 
 
 @test

@@ -386,7 +386,9 @@ def lines_of(text):
 
 def sentences(process):
     """Lines of stderr, without the remark on what the machine did meanwhile."""
-    return [line for line in lines_of(process.err) if ": disturbed while measuring: " not in line]
+    return [line for line in lines_of(process.err)
+            if ": disturbed while measuring: " not in line and
+            ": both ends seem to have run on one CPU" not in line]
 
 
 def one_sentence(process, name):

@@ -147,6 +147,10 @@ void interference_now(struct interference *now);
 void interference_add(struct interference *sum, const struct interference *from,
                       const struct interference *to);
 
+/* Warns, once, if ends that are free to run on one CPU seem to have done so: then the scheduler
+ * takes one off it every few operations. */
+void interference_hint(bool roams, uint64_t switches, uint64_t operations);
+
 /* Warns of what touched the result, if anything did. */
 void interference_say(const struct interference *sum);
 
@@ -164,6 +168,9 @@ int cpu_describe(struct blob *text);
 
 /* Can the two ends only run in turns? mine and theirs are such lines. */
 bool cpu_shared(const struct blob *mine, const struct blob *theirs);
+
+/* Are they on one machine, and at least one of them free to go where the other is? */
+bool cpu_roams(const struct blob *mine, const struct blob *theirs);
 
 /* ---- ops and methods ---- */
 
@@ -394,6 +401,7 @@ struct run {
     struct interference before; /* tests: when measuring began */
     size_t size;
     bool share_cpu; /* both ends on one CPU: yield while waiting */
+    bool roams;     /* nothing keeps the ends from running on one CPU */
     bool left;      /* the other end was told why we go */
     unsigned seen;  /* verbs that completed while another was waited for, bits */
     unsigned idle;  /* empty polls in a row, at the target */

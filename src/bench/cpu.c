@@ -82,12 +82,26 @@ int cpu_describe(struct blob *text)
     return blob_print(text, "host=%s\ncpu=%zu\n", host, cpu);
 }
 
+/* What cpu_describe said, of ends on one machine. */
+static bool on_one_host(const struct blob *mine, const struct blob *theirs, char cpus[2][64])
+{
+    char hosts[2][64];
+    return !blob_value(mine, "host", hosts[0], sizeof hosts[0]) &&
+           !blob_value(theirs, "host", hosts[1], sizeof hosts[1]) &&
+           !blob_value(mine, "cpu", cpus[0], sizeof cpus[0]) &&
+           !blob_value(theirs, "cpu", cpus[1], sizeof cpus[1]) && strcmp(hosts[0], hosts[1]) == 0;
+}
+
 bool cpu_shared(const struct blob *mine, const struct blob *theirs)
 {
-    char a[2][64], b[2][64];
-    return !blob_value(mine, "host", a[0], sizeof a[0]) &&
-           !blob_value(theirs, "host", b[0], sizeof b[0]) &&
-           !blob_value(mine, "cpu", a[1], sizeof a[1]) &&
-           !blob_value(theirs, "cpu", b[1], sizeof b[1]) && strcmp(a[0], b[0]) == 0 &&
-           strcmp(a[1], b[1]) == 0 && strcmp(a[1], "many") != 0;
+    char cpus[2][64];
+    return on_one_host(mine, theirs, cpus) && strcmp(cpus[0], cpus[1]) == 0 &&
+           strcmp(cpus[0], "many") != 0;
+}
+
+bool cpu_roams(const struct blob *mine, const struct blob *theirs)
+{
+    char cpus[2][64];
+    return on_one_host(mine, theirs, cpus) &&
+           (strcmp(cpus[0], "many") == 0 || strcmp(cpus[1], "many") == 0);
 }

@@ -3,10 +3,13 @@
 #include "bench/bench.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { FEW = 5, OPERATIONS_A_SWITCH = 10 };
 
 static uint64_t migrations(void)
 {
@@ -53,6 +56,16 @@ void interference_add(struct interference *sum, const struct interference *from,
     sum->migrations += to->migrations - from->migrations;
     sum->faults += to->faults - from->faults;
     sum->steal_ms += to->steal_ms - from->steal_ms;
+}
+
+void interference_hint(bool roams, uint64_t switches, uint64_t operations)
+{
+    static atomic_bool said;
+    if (!roams || switches < FEW || switches * OPERATIONS_A_SWITCH < operations ||
+        atomic_exchange(&said, true))
+        return;
+    warn("both ends seem to have run on one CPU, each waiting for the other: --cpu gives each one "
+         "of its own");
 }
 
 void interference_say(const struct interference *sum)

@@ -5,12 +5,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PROBES = 51, PROBE_MAX_BYTES = 1 << 20 };
-static const uint64_t probe_ns = 20000000;
+enum { PROBES = 51, PROBE_MAX_BYTES = 1 << 20, PROBE_GAP_US = 1000 };
+static const uint64_t probe_ns = 30000000;
 static const double clock_share_worth_saying = 0.20;
 
 unsigned run_hints(const struct run *run, size_t size)
@@ -91,6 +92,15 @@ int bench_can(const struct plan *plan, const struct op *op, const struct fabric_
 
 /* ---- what the header says ---- */
 
+/* The gap of the plan, or as much of it as makes an operation as cold as it will be. */
+static void probe_gap(const struct run *run)
+{
+    uint64_t gap_us = run->plan->gap_us < PROBE_GAP_US ? run->plan->gap_us : PROBE_GAP_US;
+    for (uint64_t since_ns = clock_ns(); clock_ns() - since_ns < gap_us * 1000;)
+        if (run->share_cpu)
+            sched_yield();
+}
+
 /* The median of a few operations of the smallest size, to weigh the clock's cost against. */
 static int probe_median(struct run *run, double *ps)
 {
@@ -104,6 +114,7 @@ static int probe_median(struct run *run, double *ps)
         status = run->op->once(run);
         uint64_t sample_ps = run_sample(run, clock_read(&run->clock) - begin);
         stats_add(run->stats, &sample_ps, 1);
+        probe_gap(run);
     }
     *ps = stats_median_ps(run->stats);
     return status ? status : tell_done(run);
@@ -193,6 +204,7 @@ static int measure(struct run *run, struct interference *sum)
         status = run->wish->method->run(run);
     interference_now(&after);
     interference_add(&result.interference, &before, &after);
+    interference_hint(run->roams, result.interference.switches, run->stats->count);
     interference_add(sum, &before, &after);
     result.complete = !status;
     /* What was measured is told, whatever ended it. */

@@ -158,6 +158,7 @@ int setup_compare(struct run *run)
     if (status)
         return status;
     run->share_cpu = cpu_shared(&mine, &theirs);
+    run->roams = cpu_roams(&mine, &theirs);
     if (run->share_cpu)
         warn("both ends run on one CPU: every hop waits for a switch between them");
     return 0;

@@ -102,6 +102,7 @@ static void fill_disturbance(const struct run *run, struct weft_result *result)
     struct interference now, sum = {0};
     interference_now(&now);
     interference_add(&sum, &run->before, &now);
+    interference_hint(run->roams, sum.switches, run->tally.done);
     result->disturbed = (struct weft_disturbance){.preempted = sum.switches,
                                                   .migrated = sum.migrations,
                                                   .page_faults = sum.faults,

@@ -73,6 +73,20 @@ static void *open_library(const struct gpu_ops *ops, const char **name)
     return library;
 }
 
+/* "no driver: libamdhip64.so.7, libamdhip64.so.6 or ... is not found" */
+static void say_missing(const struct gpu_ops *ops, struct state *state)
+{
+    size_t used = (size_t)snprintf(state->why, sizeof state->why, "no driver: ");
+    for (size_t i = 0; ops->libraries[i] && used < sizeof state->why; i++)
+        used += (size_t)snprintf(state->why + used, sizeof state->why - used, "%s%s",
+                                 !i                      ? ""
+                                 : ops->libraries[i + 1] ? ", "
+                                                         : " or ",
+                                 ops->libraries[i]);
+    if (used < sizeof state->why)
+        snprintf(state->why + used, sizeof state->why - used, " is not found");
+}
+
 static void look(const struct memory_ops *kind, struct state *state)
 {
     const struct gpu_ops *ops = kind->gpu;
@@ -80,7 +94,7 @@ static void look(const struct memory_ops *kind, struct state *state)
     char words[120];
     void *library = open_library(ops, &name);
     if (!library) {
-        snprintf(state->why, sizeof state->why, "no driver: %s is not found", ops->libraries[0]);
+        say_missing(ops, state);
         return;
     }
     if (!resolve(ops, library, name, state))

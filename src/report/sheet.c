@@ -50,6 +50,7 @@ void sheet_add(struct document *d, const struct outcome *o)
     text(out, o->test);
     text(out, o->label ? o->label : "");
     text(out, o->layout ? o->layout : "");
+    text(out, o->method);
     text(out, o->device);
     text(out, o->form);
     count(out, o->size);
@@ -80,7 +81,7 @@ void sheet_add(struct document *d, const struct outcome *o)
 
 static void titles(const struct document *d, FILE *out)
 {
-    fputs("begun,tool,test,label,layout,device,fabric,size,count,min_us,max_us,mean_us,"
+    fputs("begun,tool,test,label,layout,method,device,fabric,size,count,min_us,max_us,mean_us,"
           "deviation_us,median_us,",
           out);
     for (const double *p = d->percentiles; *p; p++)
