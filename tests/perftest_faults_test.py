@@ -378,4 +378,4 @@ def what_cannot_be_written_is_an_error():
 
 
 if __name__ == "__main__":
-    tap.main(workers=3)
+    tap.main()

@@ -213,7 +213,7 @@ def a_run_with_a_duration_has_a_series():
     check_sense(found)
 
 
-@alone
+@test
 def intervals_of_ucx_perftest_are_a_series():
     found = document(PERF, "--local", "-d", "null:delay=20us", "-t", "am_lat", "--duration", "3")
     result, = found["results"]
@@ -450,7 +450,7 @@ def a_full_standard_output_is_an_error():
 
 # ---- runs that are cut short ----
 
-@alone
+@test
 def an_interrupted_run_leaves_its_document():
     for tool, args in ((CXI["write"], ("--latency-gap", "100", "-s", "8:16", "-D", "20")),
                        (PERF, ("-t", "put_lat", "--duration", "20", "-x", "soft"))):
@@ -467,7 +467,7 @@ def an_interrupted_run_leaves_its_document():
         check_sense(found)
 
 
-@alone
+@test
 def a_hangup_and_a_closed_pipe_leave_their_documents():
     path = os.path.join(tap.folder(), "a.json")
     process = Process([CXI["write"], "--local", "--latency-gap", "100", "-D", "20", "--json", path])
@@ -489,7 +489,7 @@ def a_hangup_and_a_closed_pipe_leave_their_documents():
     check("Broken pipe" in found["status"]["reason"], found["status"])
 
 
-@alone
+@test
 def a_test_whose_peer_is_lost_leaves_what_was_known():
     path = os.path.join(tap.folder(), "a.json")
     server = Server(PERF)
@@ -519,7 +519,7 @@ def each_end_says_its_cpus():
         equal(ends["client"]["buffer"], "host")
 
 
-@alone
+@test
 def a_run_whose_peer_is_lost_leaves_its_document():
     path = os.path.join(tap.folder(), "a.json")
     server = Server(CXI["write"])
@@ -568,7 +568,7 @@ def in_terminal(*argv, seconds=40):
     return code, out.decode(), shown.decode()
 
 
-@alone
+@test
 def a_terminal_shows_how_far_a_long_run_is_and_is_clean_behind_it():
     code, out, shown = in_terminal(CXI["write"], "--local", "-D", "2", "-s", "8:16", "--latency-gap",
                                    "0")
@@ -591,7 +591,7 @@ def a_short_run_and_a_pipe_show_no_progress():
     check("done" not in process.err and "\r" not in process.err, process)
 
 
-@alone
+@test
 def ucx_perftest_shows_progress_too():
     code, out, shown = in_terminal(PERF, "--local", "-x", "soft", "-t", "put_lat", "--duration", "4",
                                    "-f")
