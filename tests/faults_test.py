@@ -211,6 +211,7 @@ def waits_between_sizes(kind, blow):
     client.wait_for("^Remote ")
     server.wait_for("^Remote ")
     traces.watch(server, client)
+    time.sleep(0.1)  # until the server has said that the first size may begin; it takes 0.3 s
     server.kill(signal.SIGSTOP)
     client.wait_for(r"^ +1  +10  ", 3)
     if blow == "killed":
