@@ -30,7 +30,9 @@ void argument(struct arguments *arguments, const char *name, const char *format,
  * the server's; -1: any. */
 int local_place(const int64_t wish[2], int64_t *server);
 
-/* Starts this program again as a server and waits until it listens on *port. */
+/* Starts this program again as a server and waits until it listens on *port: whoever cannot be
+ * reached then is dead, and --wait is not for him. */
+enum { LOCAL_WAIT_MS = 500 };
 int local_start(struct local *local, const struct arguments *arguments, unsigned *port);
 
 /* Sees to it that it has ended, or leaves it behind if nothing ends it. */

@@ -302,7 +302,7 @@ static int client(struct session *s, const char *address, unsigned port)
 {
     struct visit visit = {.address = address,
                           .port = port,
-                          .wait_ms = s->options.wait_s * 1000,
+                          .wait_ms = s->options.local ? LOCAL_WAIT_MS : s->options.wait_s * 1000,
                           .timeout_ms = s->options.timeout_s * 1000};
     struct blob greeting, answer;
     int status = blob_print(&greeting, ".tool=ucx_perftest\n");

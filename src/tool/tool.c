@@ -158,7 +158,7 @@ static int client(struct session *s, const char *address, unsigned port)
 {
     struct visit visit = {.address = address,
                           .port = port,
-                          .wait_ms = s->plan.wait_s * 1000,
+                          .wait_ms = s->plan.local ? LOCAL_WAIT_MS : s->plan.wait_s * 1000,
                           .timeout_ms = s->plan.timeout_s * 1000};
     struct blob greeting, answer, mine = {0};
     struct peer *peer;
