@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/core.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -490,7 +491,7 @@ static void cpus_parse(struct asked *asked, const char *text)
     }
 }
 
-/* Without a wish: the first two we may run on. */
+/* Without a request: the first two we may run on. */
 static void cpus_choose(struct asked *asked)
 {
     cpu_set_t set;

@@ -2,6 +2,8 @@
 /* Messages one way as fast as they go, as many under way as the fabric takes: millions a second.
  * stream DEVICE SIZE CPU,CPU. The receiver is a child process; what counts is what it has taken. */
 #include "bench/bench.h"
+#include "core/clock.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,7 +36,7 @@ static int check(int status)
 
 static void join(struct end *end, const char *device, struct peer *peer)
 {
-    struct blob mine, theirs, key, their_key;
+    struct msg mine, theirs, key, their_key;
     struct fabric_want want = {
         .here = "", .nonce = "stream", .service = 1, .server = peer->rank == PEER_SERVER};
     end->peer = peer;
@@ -64,7 +66,7 @@ static void receive(struct end *end)
     struct xfer post = {.local = &end->region, .length = end->size};
     for (int i = 0; i < RECEIVES; i++)
         check(end->choice.ops->recv(end->handle, &post));
-    check(peer_meet(end->peer, "ready", NULL, NULL));
+    check(peer_barrier(end->peer, "ready", NULL, NULL));
     for (int taken = 0; taken < MESSAGES;) {
         struct completion completions[16];
         int got = check(end->choice.ops->poll(end->handle, completions, 16));
@@ -72,7 +74,7 @@ static void receive(struct end *end)
             check(end->choice.ops->recv(end->handle, &post));
         taken += got;
     }
-    check(peer_meet(end->peer, "taken", NULL, NULL));
+    check(peer_barrier(end->peer, "taken", NULL, NULL));
 }
 
 static void send_all(struct end *end)
@@ -82,7 +84,7 @@ static void send_all(struct end *end)
         .local = &end->region, .length = end->size, .how = HINT(LL) & end->facts.honours};
     if (end->size <= end->facts.max_inline)
         x.how |= HINT(INLINE) & end->facts.honours;
-    check(peer_meet(end->peer, "ready", NULL, NULL));
+    check(peer_barrier(end->peer, "ready", NULL, NULL));
     uint64_t since_ns = clock_raw_ns();
     for (int sent = 0; sent < MESSAGES;) {
         int got = end->choice.ops->send(end->handle, &x);
@@ -91,7 +93,7 @@ static void send_all(struct end *end)
         else if (check(got) >= 0)
             sent++;
     }
-    check(peer_meet(end->peer, "taken", NULL, NULL));
+    check(peer_barrier(end->peer, "taken", NULL, NULL));
     double seconds = (double)(clock_raw_ns() - since_ns) / 1e9;
     printf("%.2f M/s\n", MESSAGES / seconds / 1e6);
 }

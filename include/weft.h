@@ -83,7 +83,7 @@ WEFT_API void weft_params_init(struct weft_params *params);
 
 struct weft_figure {
     double typical; /* the median of all iterations */
-    double moment;  /* the average since the last report */
+    double recent;  /* the average since the last report */
     double overall; /* the average of all of it */
 };
 

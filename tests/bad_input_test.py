@@ -64,7 +64,7 @@ BAD = (
     (("-d", "--device"), ("", "d" * 5000)),
     (("", "--bind"), ("", "b" * 5000)),
     (("-d", "--device"), ("null:delay=2", "null:delay=x", "null:delay=", "null:delay=-1us",
-                          "null:delay=2 us", "null:delay=2parsec", "null:jitter=1", "null:wish=1us",
+                          "null:delay=2 us", "null:delay=2parsec", "null:jitter=1", "null:request=1us",
                           "null:delay=1us,jitter", "null:delay=18446744073709551616ps",
                           "null:delay=99999999999999s", "null:2us")),
 )
@@ -79,7 +79,7 @@ def to_be_named(value):
     a long one need not be repeated to its end."""
     if value.startswith("null:"):
         name, _, setting = value.partition(":")[2].rpartition(",")[2].partition("=")
-        return name if not setting or name == "wish" else setting
+        return name if not setting or name == "request" else setting
     return value[:30]
 
 

@@ -4,6 +4,8 @@
  * one initiates, a child is the target and looks into its own memory when asked. What a fabric says
  * it cannot do is skipped by name, never passed. */
 #include "conformance.h"
+#include "core/clock.h"
+#include "fabric/choose.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -92,7 +94,7 @@ static void connect_does_not_wait_for_an_end_that_is_not_there(void **state)
 {
     (void)state;
     struct end mine, other;
-    struct blob address;
+    struct msg address;
     struct remote remote;
     assert_int_equal(end_open(&mine, NULL, NULL), 0);
     assert_int_equal(end_open(&other, NULL, NULL), 0);
@@ -114,14 +116,14 @@ static void connect_to_nonsense_is_an_error_or_goes_on(void **state)
 {
     (void)state;
     struct end end;
-    struct blob nonsense;
+    struct msg nonsense;
     struct remote remote = {0};
     assert_int_equal(end_open(&end, NULL, NULL), 0);
     if (end.facts.alone) {
         end_close(&end);
         skip();
     }
-    assert_int_equal(blob_print(&nonsense, "%s", "\x7f\x01 not an address\n\n=\n"), 0);
+    assert_int_equal(msg_print(&nonsense, "%s", "\x7f\x01 not an address\n\n=\n"), 0);
     assert_true(choice.ops->connect(end.handle, &nonsense, &nonsense, 1, &remote) != DONE);
     end_close(&end);
 }

@@ -4,6 +4,7 @@
 #ifndef WEFT_CONFORMANCE_H
 #define WEFT_CONFORMANCE_H
 
+#include "fabric/choose.h"
 #include "fabric/fabric.h"
 #include "peer/peer.h"
 
@@ -14,7 +15,7 @@
 #include <cmocka.h>
 #undef fail /* ours, not cmocka's */
 
-enum { REGION_BYTES = 1 << 20, PATIENCE_MS = 10000, SILENCE_MS = 20000, KEPT = 1024 };
+enum { REGION_BYTES = 1 << 20, WAIT_MS = 10000, SILENCE_MS = 20000, KEPT = 1024 };
 
 extern struct fabric_choice choice;
 
@@ -29,7 +30,7 @@ struct end {
     struct region region;
     char *bytes; /* of the region, for this CPU: a GPU's own addresses are not */
     bool guest;  /* the region is another end's */
-    struct blob key;
+    struct msg key;
     struct remote remote;
     struct peer *peer;
     unsigned verbs; /* what may come: the target sleeps if none of it needs its polling */
@@ -130,11 +131,11 @@ void cells_fill(char *area, enum amo_type type);
 typedef int verb_function(struct fabric *fabric, const struct xfer *xfer);
 verb_function *verb_of(enum verb verb);
 
-/* Waits of PATIENCE_MS: goes on while it is true. */
-struct patience {
+/* Waits of WAIT_MS: goes on while it is true. */
+struct backoff {
     uint64_t last_ms, spent_ms;
 };
-bool patient(struct patience *patience);
+bool patient(struct backoff *backoff);
 
 /* The next completion, or -ETIMEDOUT. */
 int next_completion(struct end *end, struct completion *completion);

@@ -2,6 +2,8 @@
 /* Active messages: whole, in every layout, with their header, in order, both ways; what is looked
  * at stays; what is too long is refused. */
 #include "conformance.h"
+#include "core/clock.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER = 8, LONGEST = 65536, PLACE = 4096, BUFFERS = 8, STRETCH = 100 };
+enum { HEADER = 8, LONGEST = 65536, PLACE = 4096, BUFFERS = 8, INTERVAL = 100 };
 
 /* ---- what both ends compute alike ---- */
 
@@ -184,9 +186,9 @@ static struct message message_of(const struct fabric_facts *facts, const struct 
     struct message m = {.header_bytes = HEADER, .layout = next_random(&random) % LAYOUTS};
     while (!facts->layout_max[VERB_AM][m.layout])
         m.layout = (m.layout + 1) % LAYOUTS;
-    size_t wish = headers[next_random(&random) % LENGTH(headers)];
-    if (takes(facts, m.layout, wish) && wish >= HEADER)
-        m.header_bytes = wish;
+    size_t request = headers[next_random(&random) % LENGTH(headers)];
+    if (takes(facts, m.layout, request) && request >= HEADER)
+        m.header_bytes = request;
     size_t limit = facts->layout_max[VERB_AM][m.layout] - m.header_bytes;
     uint64_t most = next_random(&random) % 8 ? 128 : x->longest;
     m.length = next_random(&random) % ((most < limit ? most : limit) + 1);
@@ -199,7 +201,7 @@ struct traffic {
     const struct exchange *x;
     uint64_t sent, received, busy;
     unsigned idle;
-    struct patience patience;
+    struct backoff backoff;
 };
 
 static size_t buffer_at(const struct traffic *t, uint64_t number)
@@ -278,12 +280,12 @@ int am_exchange_run(struct end *end, const struct exchange *x)
             return polled;
         if (sent || polled) {
             t.idle = 0;
-            t.patience = (struct patience){0};
+            t.backoff = (struct backoff){0};
             continue;
         }
-        if (++t.idle % STRETCH)
+        if (++t.idle % INTERVAL)
             continue;
-        if (!patient(&t.patience))
+        if (!patient(&t.backoff))
             return fail(-ETIMEDOUT, "it stands still: %" PRIu64 " sent, %" PRIu64 " received",
                         t.sent, t.received);
         sched_yield();
@@ -366,7 +368,7 @@ static void active_messages_return_when_the_target_is_dead(void **state)
         choice.ops->am(pair->end.handle, &xfer);
         choice.ops->poll(pair->end.handle, &completion, 1);
     }
-    assert_true(clock_ms() - since_ms < PATIENCE_MS);
+    assert_true(clock_ms() - since_ms < WAIT_MS);
 }
 
 static void closing_with_active_messages_under_way_is_safe(void **state)

@@ -2,6 +2,7 @@
 /* Atomics: every op, type and compare in every form against the model; refusals; and adds by two
  * processes at once. */
 #include "conformance.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -210,12 +211,12 @@ static void every_atomic_completes_once_however_many_are_posted(void **state)
     struct end *end = &pair->end;
     unsigned total = end->facts.depth * 3 + 5, done = 0;
     uint64_t one = 1, sum = total;
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     struct form form = {.op = AMO_SUM, .type = AMO_UINT64, .fetch = true};
     needs(pair, VERB_ATOMIC, true);
     ask(pair, "fill", CELLS_AT, 8, 0);
     memcpy(end->bytes + OPERAND_AT, &one, sizeof one);
-    for (unsigned posted = 0; done < total && patient(&patience);) {
+    for (unsigned posted = 0; done < total && patient(&backoff);) {
         struct completion completion;
         struct xfer xfer = amo_xfer(end, &form, CELLS_AT);
         xfer.id = posted;
@@ -352,7 +353,7 @@ static void atomics_return_when_the_target_is_dead(void **state)
         choice.ops->atomic(pair->end.handle, &xfer);
         choice.ops->poll(pair->end.handle, &completion, 1);
     }
-    assert_true(clock_ms() - since_ms < PATIENCE_MS);
+    assert_true(clock_ms() - since_ms < WAIT_MS);
 }
 
 /* ---- two processes at once ---- */
@@ -404,12 +405,12 @@ static void set_operand(struct end *end, enum amo_type type, unsigned number)
  * there. */
 static int both_here(struct end *end, uint64_t count)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     uint64_t seen = 0;
     set_operand(end, AMO_UINT64, 1);
     int status = add_one(end, AMO_UINT64, MEETING_AT, 0);
     set_operand(end, AMO_UINT64, 0);
-    while (!status && seen < count && patient(&patience)) {
+    while (!status && seen < count && patient(&backoff)) {
         status = add_one(end, AMO_UINT64, MEETING_AT, 0);
         memcpy(&seen, end->bytes + RESULT_AT, sizeof seen);
     }

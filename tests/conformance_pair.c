@@ -2,6 +2,8 @@
 /* The two processes of the conformance suite: opening and connecting an end, forking the target,
  * asking it, and the small functions every topic needs. */
 #include "conformance.h"
+#include "core/clock.h"
+#include "fabric/choose.h"
 #include "gpu_double.h"
 
 #include <errno.h>
@@ -74,7 +76,7 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
 
 int end_connect(struct end *end)
 {
-    struct blob mine, theirs, their_key;
+    struct msg mine, theirs, their_key;
     uint64_t since_ms = clock_ms();
     int status = choice.ops->address(end->handle, &mine);
     if (!status)
@@ -83,8 +85,8 @@ int end_connect(struct end *end)
         status = peer_swap(end->peer, &end->key, &their_key);
     while (!status) {
         status = choice.ops->connect(end->handle, &theirs, &their_key, 1, &end->remote);
-        if (!status && clock_ms() - since_ms > PATIENCE_MS)
-            status = fail(-ETIMEDOUT, "connect went on for %d ms", PATIENCE_MS);
+        if (!status && clock_ms() - since_ms > WAIT_MS)
+            status = fail(-ETIMEDOUT, "connect went on for %d ms", WAIT_MS);
     }
     return status == DONE ? 0 : status;
 }
@@ -142,12 +144,12 @@ int pair_open(void **state)
 /* Ends the target; its exit status says whether it was content. */
 static void pair_leave(struct pair *pair)
 {
-    struct blob go;
+    struct msg go;
     int how;
     if (!pair->target)
         return;
-    blob_print(&go, "go=1\n");
-    peer_tell(pair->end.peer, &go);
+    msg_print(&go, "go=1\n");
+    peer_send(pair->end.peer, &go);
     end_close(&pair->end);
     peer_close(pair->end.peer);
     kill(pair->target, SIGCONT);
@@ -213,20 +215,20 @@ int crowd_open(struct pair *pair, int (*add)(struct end *end), int *go)
 struct answer ask_all(struct pair *pair, const char *what, uint64_t at, uint64_t length,
                       uint64_t value)
 {
-    struct blob question, text;
+    struct msg question, text;
     struct answer answer = {0};
     uint64_t status = 0, verb = 0;
-    assert_int_equal(blob_print(&question,
-                                "%s=1\nat=%" PRIu64 "\nlength=%" PRIu64 "\nvalue=%" PRIu64 "\n",
-                                what, at, length, value),
+    assert_int_equal(msg_print(&question,
+                               "%s=1\nat=%" PRIu64 "\nlength=%" PRIu64 "\nvalue=%" PRIu64 "\n",
+                               what, at, length, value),
                      0);
-    assert_int_equal(peer_tell(pair->end.peer, &question), 0);
-    assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
-    assert_int_equal(blob_number(&text, "digest", &answer.digest), 0);
-    assert_int_equal(blob_number(&text, "id", &answer.id), 0);
-    assert_int_equal(blob_number(&text, "length", &answer.length), 0);
-    assert_int_equal(blob_number(&text, "error", &status), 0);
-    assert_int_equal(blob_number(&text, "verb", &verb), 0);
+    assert_int_equal(peer_send(pair->end.peer, &question), 0);
+    assert_int_equal(peer_recv(pair->end.peer, &text, NULL, NULL), 0);
+    assert_int_equal(msg_number(&text, "digest", &answer.digest), 0);
+    assert_int_equal(msg_number(&text, "id", &answer.id), 0);
+    assert_int_equal(msg_number(&text, "length", &answer.length), 0);
+    assert_int_equal(msg_number(&text, "error", &status), 0);
+    assert_int_equal(msg_number(&text, "verb", &verb), 0);
     answer.status = -(int)status;
     answer.verb = (int)verb;
     return answer;
@@ -239,24 +241,24 @@ uint64_t ask(struct pair *pair, const char *what, size_t at, size_t length, int 
 
 void exchange_both(struct pair *pair, const struct exchange *x)
 {
-    struct blob question, text;
+    struct msg question, text;
     uint64_t error = 0;
     char why[512] = "";
-    assert_int_equal(blob_print(&question,
-                                "exchange=1\nout=%" PRIu64 "\nin=%" PRIu64 "\nseed=%" PRIu64
-                                "\nlongest=%" PRIu64 "\nhow=%u\nwindow=%" PRIu64 "\nam=%d\n",
-                                x->in, x->out, x->seed + 1, x->longest, x->how, x->window, x->am),
+    assert_int_equal(msg_print(&question,
+                               "exchange=1\nout=%" PRIu64 "\nin=%" PRIu64 "\nseed=%" PRIu64
+                               "\nlongest=%" PRIu64 "\nhow=%u\nwindow=%" PRIu64 "\nam=%d\n",
+                               x->in, x->out, x->seed + 1, x->longest, x->how, x->window, x->am),
                      0);
-    assert_int_equal(peer_tell(pair->end.peer, &question), 0);
+    assert_int_equal(peer_send(pair->end.peer, &question), 0);
     /* Until it has heard, the target would take active messages for something else. */
     if (x->am)
-        assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
+        assert_int_equal(peer_recv(pair->end.peer, &text, NULL, NULL), 0);
     int status = x->am ? am_exchange_run(&pair->end, x) : exchange_run(&pair->end, x);
     if (status)
         print_message("# here: %s\n", fail_reason());
-    assert_int_equal(peer_hear(pair->end.peer, &text, NULL, NULL), 0);
-    assert_int_equal(blob_number(&text, "error", &error), 0);
-    blob_value(&text, "why", why, sizeof why);
+    assert_int_equal(peer_recv(pair->end.peer, &text, NULL, NULL), 0);
+    assert_int_equal(msg_number(&text, "error", &error), 0);
+    msg_value(&text, "why", why, sizeof why);
     if (error)
         print_message("# at the target: %s\n", why);
     assert_int_equal(status, 0);
@@ -310,32 +312,32 @@ verb_function *verb_of(enum verb verb)
 }
 
 /* Time in which we did not run, because the machine did not, does not count. */
-bool patient(struct patience *patience)
+bool patient(struct backoff *backoff)
 {
     enum { STEP_MS = 20 };
-    uint64_t now_ms = clock_ms(), step_ms = now_ms - patience->last_ms;
-    if (patience->last_ms)
-        patience->spent_ms += step_ms < STEP_MS ? step_ms : STEP_MS;
-    patience->last_ms = now_ms;
-    return patience->spent_ms < PATIENCE_MS;
+    uint64_t now_ms = clock_ms(), step_ms = now_ms - backoff->last_ms;
+    if (backoff->last_ms)
+        backoff->spent_ms += step_ms < STEP_MS ? step_ms : STEP_MS;
+    backoff->last_ms = now_ms;
+    return backoff->spent_ms < WAIT_MS;
 }
 
 int next_completion(struct end *end, struct completion *completion)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     int got;
     do {
         got = choice.ops->poll(end->handle, completion, 1);
-    } while (!got && patient(&patience));
+    } while (!got && patient(&backoff));
     return got < 0 ? got : got ? 0 : -ETIMEDOUT;
 }
 
 int post(struct end *end, enum verb verb, const struct xfer *xfer)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     struct completion completion;
     int got = verb_of(verb)(end->handle, xfer);
-    while (got == -EAGAIN && patient(&patience)) {
+    while (got == -EAGAIN && patient(&backoff)) {
         choice.ops->poll(end->handle, &completion, 0);
         got = verb_of(verb)(end->handle, xfer);
     }
@@ -364,8 +366,8 @@ void perform_many(struct pair *pair, enum verb verb)
     unsigned total = end->facts.depth * 3 + 5, done = 0;
     unsigned char *seen = calloc(total, 1);
     assert_non_null(seen);
-    struct patience patience = {0};
-    for (unsigned posted = 0; done < total && patient(&patience);) {
+    struct backoff backoff = {0};
+    for (unsigned posted = 0; done < total && patient(&backoff);) {
         struct completion completion;
         struct xfer xfer = xfer_of(end, (size_t)(posted % 1024) * 8, 8);
         xfer.id = posted;

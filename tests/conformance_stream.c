@@ -124,9 +124,9 @@ static void receives_posted_behind_a_message_are_counted_once(void **state)
     for (sent = 1; sent < 2 * posted; sent++) {
         pattern(end->bytes, 100, sent);
         int got = -EAGAIN;
-        struct patience patience = {0};
+        struct backoff backoff = {0};
         /* Those for which there is a receive will go, once the target runs; the rest may. */
-        for (int lap = 0; got == -EAGAIN && (sent < posted ? patient(&patience) : lap < 20000);
+        for (int lap = 0; got == -EAGAIN && (sent < posted ? patient(&backoff) : lap < 20000);
              lap++) {
             choice.ops->poll(end->handle, &completion, 0);
             got = choice.ops->send(end->handle, &xfer);

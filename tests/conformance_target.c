@@ -15,7 +15,7 @@ _Noreturn void target_main(struct peer *peer, struct peer *second);
 
 /* ---- messages both ways at once ---- */
 
-enum { TEXT = 1 << 17, OUT_AT = 1 << 19, WINDOW_MOST = 64, STRETCH = 100 };
+enum { TEXT = 1 << 17, OUT_AT = 1 << 19, WINDOW_MOST = 64, INTERVAL = 100 };
 static const uint64_t said = UINT64_MAX; /* the id of a single message, which nobody waits for */
 
 struct progress {
@@ -26,10 +26,10 @@ struct progress {
     uint64_t busy;    /* a bit a buffer whose send is not complete */
     uint64_t pending; /* sends not complete */
     unsigned idle;
-    struct patience patience;
+    struct backoff backoff;
 };
 
-/* The same random bytes at both ends; a message is a stretch of them. */
+/* The same random bytes at both ends; a message is a interval of them. */
 static const char *text_of(uint64_t number)
 {
     static char *text;
@@ -164,9 +164,9 @@ static int poll_once(struct progress *p)
 /* Nothing moved: lets others run, keeps the peer content, and in the end gives up. */
 static int wait_a_little(struct progress *p)
 {
-    if (++p->idle % STRETCH)
+    if (++p->idle % INTERVAL)
         return 0;
-    if (!patient(&p->patience))
+    if (!patient(&p->backoff))
         return fail(-ETIMEDOUT,
                     "it stands still: %" PRIu64 " of %" PRIu64 " sent, %" PRIu64 " incomplete, "
                     "%" PRIu64 " of %" PRIu64 " received, %" PRIu64 " posted",
@@ -190,7 +190,7 @@ int exchange_run(struct end *end, const struct exchange *x)
             return polled;
         if (posted || sent || polled) {
             p.idle = 0;
-            p.patience = (struct patience){0};
+            p.backoff = (struct backoff){0};
             continue;
         }
         int status = wait_a_little(&p);
@@ -290,55 +290,55 @@ static int answer_one(const char *what, struct question *q, struct completion *f
     return 0;
 }
 
-static int answer_question(const char *what, struct end *end, const struct blob *ask)
+static int answer_question(const char *what, struct end *end, const struct msg *ask)
 {
     struct question q = {.end = end};
     struct completion found = {0};
-    struct blob answer;
-    if (blob_number(ask, "at", &q.at) || blob_number(ask, "length", &q.length) ||
-        blob_number(ask, "value", &q.value))
+    struct msg answer;
+    if (msg_number(ask, "at", &q.at) || msg_number(ask, "length", &q.length) ||
+        msg_number(ask, "value", &q.value))
         return fail(-EPROTO, "a question without its numbers");
     int status = answer_one(what, &q, &found);
     status = status ? status : found.status;
     uint64_t sum = end->bytes ? digest(end->bytes + q.at, q.length) : 0;
     if (found.verb == VERB_ARRIVAL)
         sum = q.sum;
-    status = blob_print(&answer,
-                        "digest=%" PRIu64 "\nid=%" PRIu64 "\nlength=%" PRIu64
-                        "\nerror=%d\nverb=%" PRIu32 "\n",
-                        sum, found.id, found.length, -status, found.verb);
-    return status ? status : peer_tell(end->peer, &answer);
+    status = msg_print(&answer,
+                       "digest=%" PRIu64 "\nid=%" PRIu64 "\nlength=%" PRIu64
+                       "\nerror=%d\nverb=%" PRIu32 "\n",
+                       sum, found.id, found.length, -status, found.verb);
+    return status ? status : peer_send(end->peer, &answer);
 }
 
-static int answer_exchange(struct end *end, const struct blob *ask)
+static int answer_exchange(struct end *end, const struct msg *ask)
 {
     struct exchange x = {0};
-    struct blob answer;
+    struct msg answer;
     uint64_t how = 0, am = 0;
-    if (blob_number(ask, "out", &x.out) || blob_number(ask, "in", &x.in) ||
-        blob_number(ask, "seed", &x.seed) || blob_number(ask, "longest", &x.longest) ||
-        blob_number(ask, "how", &how) || blob_number(ask, "window", &x.window) ||
-        blob_number(ask, "am", &am))
+    if (msg_number(ask, "out", &x.out) || msg_number(ask, "in", &x.in) ||
+        msg_number(ask, "seed", &x.seed) || msg_number(ask, "longest", &x.longest) ||
+        msg_number(ask, "how", &how) || msg_number(ask, "window", &x.window) ||
+        msg_number(ask, "am", &am))
         return fail(-EPROTO, "an exchange without its numbers");
     x.how = (unsigned)how;
-    int status = am ? blob_print(&answer, "ready=1\n") : 0;
+    int status = am ? msg_print(&answer, "ready=1\n") : 0;
     if (!status && am)
-        status = peer_tell(end->peer, &answer);
+        status = peer_send(end->peer, &answer);
     if (status)
         return status;
     status = am ? am_exchange_run(end, &x) : exchange_run(end, &x);
-    status = blob_print(&answer, "error=%d\nwhy=%s\n", -status, status ? fail_reason() : "");
-    return status ? status : peer_tell(end->peer, &answer);
+    status = msg_print(&answer, "error=%d\nwhy=%s\n", -status, status ? fail_reason() : "");
+    return status ? status : peer_send(end->peer, &answer);
 }
 
 /* Does what it is asked to until it is told to go. */
 static int target_serve(struct target *target)
 {
-    struct blob ask;
+    struct msg ask;
     struct end *end = &target->ends[0];
     for (;;) {
         bool polls = end->facts.target_polls & end->verbs;
-        int status = peer_hear(end->peer, &ask, polls ? target_progress : NULL, target);
+        int status = peer_recv(end->peer, &ask, polls ? target_progress : NULL, target);
         if (status)
             return status;
         char what[32] = "";

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What core promises: sentences, blobs, units, option rows, clocks. Random values come from fixed
- * seeds, so a failure comes again. cmocka has a macro fail(): ours is called as (fail)(...). */
+/* What core promises: sentences, messages, units, option rows, clocks. Random values come from
+ * fixed seeds, so a failure comes again. cmocka has a macro fail(): ours is called as (fail)(...).
+ */
+#include "core/clock.h"
 #include "core/core.h"
+#include "core/opt.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -116,96 +119,96 @@ static void warn_goes_to_the_sink_and_without_one_nowhere(void **state)
     assert_string_equal(fail_reason(), "kept");
 }
 
-/* ---- blobs ---- */
+/* ---- messages ---- */
 
-/* A blob that ends where its length says, so that the sanitizer sees a step beyond. */
-static struct blob *exact_blob(const void *bytes, size_t length)
+/* A msg that ends where its length says, so that the sanitizer sees a step beyond. */
+static struct msg *exact_msg(const void *bytes, size_t length)
 {
-    char *blob = malloc(offsetof(struct blob, bytes) + length);
-    assert_non_null(blob);
-    memcpy(blob + offsetof(struct blob, length), &length, sizeof length);
-    memcpy(blob + offsetof(struct blob, bytes), bytes, length);
-    return (struct blob *)(void *)blob;
+    char *msg = malloc(offsetof(struct msg, bytes) + length);
+    assert_non_null(msg);
+    memcpy(msg + offsetof(struct msg, length), &length, sizeof length);
+    memcpy(msg + offsetof(struct msg, bytes), bytes, length);
+    return (struct msg *)(void *)msg;
 }
 
-static void blob_print_replaces_and_blob_add_appends(void **state)
+static void msg_print_replaces_and_blob_add_appends(void **state)
 {
-    struct blob blob = {0};
+    struct msg msg = {0};
     (void)state;
-    assert_int_equal(blob_print(&blob, "size=%d\n", 8), 0);
-    assert_int_equal(blob_add(&blob, "port=%s\n", "1"), 0);
-    assert_string_equal(blob.bytes, "size=8\nport=1\n");
-    assert_int_equal(blob.length, strlen(blob.bytes));
-    assert_int_equal(blob_print(&blob, "x"), 0);
-    assert_string_equal(blob.bytes, "x");
-    assert_int_equal(blob.length, 1);
-    assert_int_equal(blob_print(&blob, "%s", ""), 0);
-    assert_int_equal(blob.length, 0);
+    assert_int_equal(msg_print(&msg, "size=%d\n", 8), 0);
+    assert_int_equal(msg_add(&msg, "port=%s\n", "1"), 0);
+    assert_string_equal(msg.bytes, "size=8\nport=1\n");
+    assert_int_equal(msg.length, strlen(msg.bytes));
+    assert_int_equal(msg_print(&msg, "x"), 0);
+    assert_string_equal(msg.bytes, "x");
+    assert_int_equal(msg.length, 1);
+    assert_int_equal(msg_print(&msg, "%s", ""), 0);
+    assert_int_equal(msg.length, 0);
 }
 
-static void blob_takes_one_byte_less_than_its_room_and_keeps_what_it_has(void **state)
+static void msg_takes_one_byte_less_than_its_room_and_keeps_what_it_has(void **state)
 {
-    struct blob blob = {0};
+    struct msg msg = {0};
     (void)state;
-    assert_int_equal(blob_print(&blob, "%*s", BLOB_MAX - 1, "end"), 0);
-    assert_int_equal(blob.length, BLOB_MAX - 1);
-    assert_int_equal(blob_add(&blob, "%s", ""), 0);
-    assert_int_equal(blob_add(&blob, "x"), -EMSGSIZE);
+    assert_int_equal(msg_print(&msg, "%*s", MSG_MAX - 1, "end"), 0);
+    assert_int_equal(msg.length, MSG_MAX - 1);
+    assert_int_equal(msg_add(&msg, "%s", ""), 0);
+    assert_int_equal(msg_add(&msg, "x"), -EMSGSIZE);
     assert_contains(fail_reason(), "8191");
-    assert_int_equal(blob.length, BLOB_MAX - 1);
-    assert_string_equal(blob.bytes + BLOB_MAX - 4, "end");
-    assert_int_equal(blob_print(&blob, "%*s", BLOB_MAX, "end"), -EMSGSIZE);
-    assert_int_equal(blob.length, 0);
-    assert_string_equal(blob.bytes, "");
+    assert_int_equal(msg.length, MSG_MAX - 1);
+    assert_string_equal(msg.bytes + MSG_MAX - 4, "end");
+    assert_int_equal(msg_print(&msg, "%*s", MSG_MAX, "end"), -EMSGSIZE);
+    assert_int_equal(msg.length, 0);
+    assert_string_equal(msg.bytes, "");
 }
 
-static void blob_value_finds_whole_keys_at_the_start_of_lines(void **state)
+static void msg_value_finds_whole_keys_at_the_start_of_lines(void **state)
 {
-    struct blob blob = {0};
+    struct msg msg = {0};
     char value[32] = "";
     (void)state;
-    blob_print(&blob, "xkey=1\nkeys=2\nkey\nkey=3=4\nkey=5\nempty=\nlast=end");
-    assert_int_equal(blob_value(&blob, "key", value, sizeof value), 0);
+    msg_print(&msg, "xkey=1\nkeys=2\nkey\nkey=3=4\nkey=5\nempty=\nlast=end");
+    assert_int_equal(msg_value(&msg, "key", value, sizeof value), 0);
     assert_string_equal(value, "3=4");
-    assert_int_equal(blob_value(&blob, "empty", value, sizeof value), 0);
+    assert_int_equal(msg_value(&msg, "empty", value, sizeof value), 0);
     assert_string_equal(value, "");
-    assert_int_equal(blob_value(&blob, "last", value, sizeof value), 0);
+    assert_int_equal(msg_value(&msg, "last", value, sizeof value), 0);
     assert_string_equal(value, "end");
     (fail)(-EIO, "untouched");
-    assert_int_equal(blob_value(&blob, "ke", value, sizeof value), -ENOENT);
-    assert_int_equal(blob_value(&blob, "end", value, sizeof value), -ENOENT);
+    assert_int_equal(msg_value(&msg, "ke", value, sizeof value), -ENOENT);
+    assert_int_equal(msg_value(&msg, "end", value, sizeof value), -ENOENT);
     assert_string_equal(value, "end");
     assert_string_equal(fail_reason(), "untouched");
 }
 
-static void blob_value_fits_the_room_or_says_its_length(void **state)
+static void msg_value_fits_the_room_or_says_its_length(void **state)
 {
-    struct blob blob = {0};
+    struct msg msg = {0};
     char value[6];
     (void)state;
-    blob_print(&blob, "a=12345\nb=123456\n");
-    assert_int_equal(blob_value(&blob, "a", value, sizeof value), 0);
+    msg_print(&msg, "a=12345\nb=123456\n");
+    assert_int_equal(msg_value(&msg, "a", value, sizeof value), 0);
     assert_string_equal(value, "12345");
-    assert_int_equal(blob_value(&blob, "b", value, sizeof value), -EMSGSIZE);
+    assert_int_equal(msg_value(&msg, "b", value, sizeof value), -EMSGSIZE);
     assert_string_equal(fail_reason(), "b: a value of 6 bytes");
 }
 
-static void blob_value_reads_nothing_behind_the_length(void **state)
+static void msg_value_reads_nothing_behind_the_length(void **state)
 {
     static const char text[] = "aa=11\nbb=22";
     (void)state;
     for (size_t length = 0; length < sizeof text; length++) {
         char value[16];
-        struct blob *blob = exact_blob(text, length);
-        int status = blob_value(blob, "bb", value, sizeof value);
+        struct msg *msg = exact_msg(text, length);
+        int status = msg_value(msg, "bb", value, sizeof value);
         assert_int_equal(status, length > 8 ? 0 : -ENOENT);
         if (!status)
             assert_int_equal(strlen(value), length > 9 ? length - 9 > 2 ? 2 : length - 9 : 0);
-        free(blob);
+        free(msg);
     }
 }
 
-static void blob_number_is_decimal_or_hexadecimal_and_nothing_else(void **state)
+static void msg_number_is_decimal_or_hexadecimal_and_nothing_else(void **state)
 {
     /* clang-format off */
     static const struct {
@@ -222,25 +225,25 @@ static void blob_number_is_decimal_or_hexadecimal_and_nothing_else(void **state)
     /* clang-format on */
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct blob blob = {0};
+        struct msg msg = {0};
         uint64_t number = 7;
-        blob_print(&blob, "before=1\nn=%s\nafter=2\n", cases[i].text);
-        int status = blob_number(&blob, "n", &number);
+        msg_print(&msg, "before=1\nn=%s\nafter=2\n", cases[i].text);
+        int status = msg_number(&msg, "n", &number);
         if (status != cases[i].status || (!status && number != cases[i].number))
             fail_msg("\"%s\": status %d, number %llu", cases[i].text, status,
                      (unsigned long long)number);
     }
 }
 
-static void blob_number_says_which_key_is_missing_or_wrong(void **state)
+static void msg_number_says_which_key_is_missing_or_wrong(void **state)
 {
-    struct blob blob = {0};
+    struct msg msg = {0};
     uint64_t number;
     (void)state;
-    blob_print(&blob, "pid=x7\n");
-    assert_int_equal(blob_number(&blob, "nic", &number), -EPROTO);
+    msg_print(&msg, "pid=x7\n");
+    assert_int_equal(msg_number(&msg, "nic", &number), -EPROTO);
     assert_contains(fail_reason(), "nic is missing");
-    assert_int_equal(blob_number(&blob, "pid", &number), -EPROTO);
+    assert_int_equal(msg_number(&msg, "pid", &number), -EPROTO);
     assert_contains(fail_reason(), "pid");
     assert_contains(fail_reason(), "x7");
 }
@@ -362,7 +365,7 @@ static void unit_bytes_text_says_bytes_as_people_do(void **state)
 
 /* ---- option rows ---- */
 
-struct wishes {
+struct requests {
     bool flag, quiet, other;
     uint64_t count, open, mine, time_ps;
     int64_t index, pair[2];
@@ -373,7 +376,7 @@ struct wishes {
 
 static const char *const colours[] = {"red", "green", "Blue", NULL};
 
-#define FIELD(member) .field = offsetof(struct wishes, member)
+#define FIELD(member) .field = offsetof(struct requests, member)
 
 /* clang-format off */
 static const struct opt rows[] = {
@@ -405,12 +408,12 @@ static const struct opt rows[] = {
 /* clang-format on */
 
 /* Rows bound to a struct whose bytes are all set, so that a row left out shows. */
-static struct opt_set bind_rows(struct wishes *wishes)
+static struct opt_set bind_rows(struct requests *requests)
 {
-    struct opt_set set = {.rows = rows, .takes = 1, .base = wishes};
-    memset(wishes, 0x55, sizeof *wishes);
-    wishes->flag = wishes->quiet = wishes->other = true;
-    wishes->choice = 1;
+    struct opt_set set = {.rows = rows, .takes = 1, .base = requests};
+    memset(requests, 0x55, sizeof *requests);
+    requests->flag = requests->quiet = requests->other = true;
+    requests->choice = 1;
     memset(set.origin, 0x55, sizeof set.origin);
     opt_defaults(&set);
     return set;
@@ -425,7 +428,7 @@ static const char *formatted(const struct opt_set *set, const char *name)
 
 static void opt_defaults_fill_every_row(void **state)
 {
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
     (void)state;
     assert_false(w.flag || w.quiet || w.other);
@@ -447,7 +450,7 @@ static void opt_defaults_fill_every_row(void **state)
 
 static void opt_rows_of_another_tool_are_not_there(void **state)
 {
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
     int seen = 0, lines = 0;
     (void)state;
@@ -488,7 +491,7 @@ static void opt_assign_takes_every_good_value_and_formats_it_as_typed(void **sta
     /* clang-format on */
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct wishes w;
+        struct requests w;
         struct opt_set set = bind_rows(&w);
         const struct opt *row = opt_find(&set, cases[i].row);
         if (opt_assign(&set, row, cases[i].text, OPT_BY_USER))
@@ -531,7 +534,7 @@ static void opt_assign_refuses_every_bad_value_and_says_what_is_accepted(void **
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         for (const char *const *text = cases[i].values; *text; text++) {
-            struct wishes w, before;
+            struct requests w, before;
             struct opt_set set = bind_rows(&w);
             const struct opt *row = opt_find(&set, cases[i].row);
             char option[32], quoted[64];
@@ -553,7 +556,7 @@ static void opt_assign_refuses_every_bad_value_and_says_what_is_accepted(void **
 static void opt_assign_refuses_control_characters_and_does_not_repeat_them(void **state)
 {
     static const char *const bad[] = {"tab\there", "line\nend", "\177", "\033[2J"};
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
     (void)state;
     for (size_t i = 0; i < LENGTH(bad); i++) {
@@ -570,7 +573,7 @@ static void opt_assign_refuses_control_characters_and_does_not_repeat_them(void 
 enum { WORDS = 8, PLACES = 2 };
 
 struct command {
-    struct wishes w;
+    struct requests w;
     struct opt_set set;
     const char *places[PLACES];
     int given;
@@ -747,7 +750,7 @@ static void opt_parse_says_which_word_is_one_too_many(void **state)
 
 static void opt_parse_list_sets_rows_from_the_tail_of_a_device_name(void **state)
 {
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
     (void)state;
     assert_int_equal(opt_parse_list(&set, ""), 0);
@@ -786,7 +789,7 @@ static void opt_parse_list_refuses_what_it_does_not_know(void **state)
                  {"count =5", "\"count \""},     {"time=1ns;count=5", "\"1ns;count=5\""},
                  {"Count=5", "\"Count\""},       {"other=1", "\"other\""},
                  {"time=1ns,time=2", "--time "}, {"5us", "\"5us\""}};
-    struct wishes w;
+    struct requests w;
     char list[400];
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -807,14 +810,14 @@ static void opt_parse_list_refuses_what_it_does_not_know(void **state)
 static void opt_encode_leaves_out_what_is_not_given_or_not_shared(void **state)
 {
     struct command c;
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
     assert_int_equal(PARSE(&c, "-f", "-q", "-m9", "--pair=1,2"), 0);
-    blob_print(&text, ".tool=x\n");
+    msg_print(&text, ".tool=x\n");
     assert_int_equal(opt_encode(&c.set, &text), 0);
     assert_string_equal(text.bytes, ".tool=x\nflag=1\ncount=100\npair=1,2\nsizes=8\n"
                                     "time=2000000ps\ntext=here\n");
-    blob_print(&text, "%*s", BLOB_MAX - 20, "");
+    msg_print(&text, "%*s", MSG_MAX - 20, "");
     assert_int_equal(opt_encode(&c.set, &text), -EMSGSIZE);
 }
 
@@ -874,9 +877,9 @@ static void opt_decode_gets_back_what_was_encoded(void **state)
     uint64_t seed = 1;
     (void)state;
     for (int i = 0; i < 5000; i++) {
-        struct wishes client, server;
+        struct requests client, server;
         struct opt_set from = bind_rows(&client), to = bind_rows(&server);
-        struct blob text = {0};
+        struct msg text = {0};
         assign_at_random(&from, &seed, false);
         assign_at_random(&to, &seed, true);
         bool quiet = server.quiet;
@@ -927,10 +930,10 @@ static void opt_decode_refuses_bad_values_with_the_sentence_of_the_row(void **st
                  {"n=5", "--n is not known"}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct wishes w;
+        struct requests w;
         struct opt_set set = bind_rows(&w);
-        struct blob text = {0};
-        blob_print(&text, "%s\n", cases[i].line);
+        struct msg text = {0};
+        msg_print(&text, "%s\n", cases[i].line);
         assert_int_equal(opt_encode(&set, &text), 0);
         if (opt_decode(&set, &text, NULL) != -EINVAL)
             fail_msg("%s was taken", cases[i].line);
@@ -940,11 +943,11 @@ static void opt_decode_refuses_bad_values_with_the_sentence_of_the_row(void **st
 
 static void opt_decode_leaves_lines_with_a_full_stop_to_the_caller(void **state)
 {
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
-    blob_print(&text, ".tool=x\n.nonsense\n.count=5\n\n");
+    msg_print(&text, ".tool=x\n.nonsense\n.count=5\n\n");
     assert_int_equal(opt_encode(&set, &text), 0);
     assert_int_equal(opt_decode(&set, &text, NULL), 0);
     assert_int_equal(w.count, 100);
@@ -952,9 +955,9 @@ static void opt_decode_leaves_lines_with_a_full_stop_to_the_caller(void **state)
 
 static void opt_decode_leaves_open_what_the_client_left_open(void **state)
 {
-    struct wishes client, server;
+    struct requests client, server;
     struct opt_set from = bind_rows(&client), to = bind_rows(&server);
-    struct blob text = {0};
+    struct msg text = {0};
     uint64_t seed = 2;
     (void)state;
     assign_at_random(&to, &seed, true);
@@ -979,7 +982,7 @@ static void overridden(const struct opt *row, const char *was, const char *now)
 static void opt_decode_tells_what_the_client_overrides(void **state)
 {
     struct command server, client;
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
     assert_int_equal(PARSE(&server, "-n5", "-f", "-x", "same", "-i3", "-m1", "-s16"), 0);
     assert_int_equal(PARSE(&client, "-n6", "-x", "same", "-t", "1ns", "-m2", "-s16"), 0);
@@ -991,13 +994,13 @@ static void opt_decode_tells_what_the_client_overrides(void **state)
     assert_int_equal(server.w.mine, 1);
     /* What came from the client is not the user's any more. */
     overrides[0] = '\0';
-    blob_print(&text, "flag=0\ncount=8\nsizes=8\ntime=1ns\ntext=x\n");
+    msg_print(&text, "flag=0\ncount=8\nsizes=8\ntime=1ns\ntext=x\n");
     assert_int_equal(opt_decode(&server.set, &text, overridden), 0);
     assert_string_equal(overrides, "");
 }
 
 /* Whatever comes, every field is one that the rows allow. */
-static void check_fields(const struct wishes *w)
+static void check_fields(const struct requests *w)
 {
     assert_in_range(w->count, 0, 1000);
     assert_true(w->index >= -1 && w->index <= 65535);
@@ -1037,17 +1040,17 @@ static void opt_decode_survives_hostile_text(void **state)
     int taken = 0, refused = 0;
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        struct wishes w;
+        struct requests w;
         struct opt_set set = bind_rows(&w);
-        struct blob text = {0};
+        struct msg text = {0};
         assign_at_random(&set, &seed, false);
         assert_int_equal(opt_encode(&set, &text), 0);
         if (i % 8 == 0) /* noise from end to end */
             for (size_t at = 0; at < text.length; at++)
                 text.bytes[at] = (char)next_random(&seed);
         for (uint64_t times = next_random(&seed) % 6; times; times--)
-            text.length = mutate(text.bytes, text.length, BLOB_MAX - 1, &seed);
-        struct blob *exact = exact_blob(text.bytes, text.length);
+            text.length = mutate(text.bytes, text.length, MSG_MAX - 1, &seed);
+        struct msg *exact = exact_msg(text.bytes, text.length);
         int status = opt_decode(&set, exact, NULL);
         free(exact);
         check_fields(&w);
@@ -1061,9 +1064,9 @@ static void opt_decode_survives_hostile_text(void **state)
 
 static void opt_decode_refuses_a_value_with_a_nul_in_it(void **state)
 {
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
     assert_int_equal(opt_encode(&set, &text), 0);
     char *digit = strstr(text.bytes, "count=100");
@@ -1074,11 +1077,11 @@ static void opt_decode_refuses_a_value_with_a_nul_in_it(void **state)
 
 static void opt_decode_calls_a_value_that_is_too_long_invalid(void **state)
 {
-    struct wishes w;
+    struct requests w;
     struct opt_set set = bind_rows(&w);
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
-    assert_int_equal(blob_print(&text, "text=%*s\n", 4000, "x"), 0);
+    assert_int_equal(msg_print(&text, "text=%*s\n", 4000, "x"), 0);
     assert_int_equal(opt_encode(&set, &text), 0);
     assert_int_equal(opt_decode(&set, &text, NULL), -EINVAL);
     assert_contains(fail_reason(), "text");
@@ -1092,9 +1095,9 @@ static void opt_decode_misses_a_row_that_has_a_default(void **state)
                                         "text=here\n"};
     (void)state;
     for (size_t i = 0; i < LENGTH(lines); i++) {
-        struct wishes w;
+        struct requests w;
         struct opt_set set = bind_rows(&w);
-        struct blob text = {0};
+        struct msg text = {0};
         assert_int_equal(opt_encode(&set, &text), 0);
         char *line = strstr(text.bytes, lines[i]);
         assert_non_null(line);
@@ -1156,7 +1159,7 @@ static void opt_help_is_laid_out_in_two_columns(void **state)
         {0}};
     /* clang-format on */
     const struct opt_set set = {.rows = help_rows};
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
     assert_int_equal(opt_help(&set, &write_words, 0, &text), 0);
     assert_string_equal(text.bytes, "  -d, --device=DEV        Device name (default: \"cxi0\")\n"
@@ -1167,10 +1170,10 @@ static void opt_help_is_laid_out_in_two_columns(void **state)
                                     "      --twelve-chars=WORD\n"
                                     "                          below\n"
                                     "                          it\n");
-    blob_print(&text, "Ours:\n");
+    msg_print(&text, "Ours:\n");
     assert_int_equal(opt_help(&set, &write_words, OPT_OURS, &text), 0);
     assert_string_equal(text.bytes, "Ours:\n      --local             Ours\n");
-    blob_print(&text, "%*s", BLOB_MAX - 40, "");
+    msg_print(&text, "%*s", MSG_MAX - 40, "");
     assert_int_equal(opt_help(&set, &write_words, 0, &text), -EMSGSIZE);
 }
 
@@ -1311,13 +1314,13 @@ int main(void)
         cmocka_unit_test(fail_cuts_a_sentence_that_is_too_long),
         cmocka_unit_test(fail_reason_belongs_to_its_thread),
         cmocka_unit_test(warn_goes_to_the_sink_and_without_one_nowhere),
-        cmocka_unit_test(blob_print_replaces_and_blob_add_appends),
-        cmocka_unit_test(blob_takes_one_byte_less_than_its_room_and_keeps_what_it_has),
-        cmocka_unit_test(blob_value_finds_whole_keys_at_the_start_of_lines),
-        cmocka_unit_test(blob_value_fits_the_room_or_says_its_length),
-        cmocka_unit_test(blob_value_reads_nothing_behind_the_length),
-        cmocka_unit_test(blob_number_is_decimal_or_hexadecimal_and_nothing_else),
-        cmocka_unit_test(blob_number_says_which_key_is_missing_or_wrong),
+        cmocka_unit_test(msg_print_replaces_and_blob_add_appends),
+        cmocka_unit_test(msg_takes_one_byte_less_than_its_room_and_keeps_what_it_has),
+        cmocka_unit_test(msg_value_finds_whole_keys_at_the_start_of_lines),
+        cmocka_unit_test(msg_value_fits_the_room_or_says_its_length),
+        cmocka_unit_test(msg_value_reads_nothing_behind_the_length),
+        cmocka_unit_test(msg_number_is_decimal_or_hexadecimal_and_nothing_else),
+        cmocka_unit_test(msg_number_says_which_key_is_missing_or_wrong),
         cmocka_unit_test(unit_number_takes_digits_and_nothing_else),
         cmocka_unit_test(unit_bytes_scales_by_1024_and_never_wraps),
         cmocka_unit_test(unit_time_needs_its_unit_and_never_wraps),

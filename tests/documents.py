@@ -79,7 +79,7 @@ def histogram(ordered):
             for k, n in sorted(buckets.items())]
 
 
-def stretches(samples, pieces):
+def intervals(samples, pieces):
     found, size = [], max(1, len(samples) // pieces)
     for start in range(0, len(samples), size):
         part = samples[start:start + size]
@@ -114,7 +114,7 @@ def result(rng, size, *, test="write", label="", layout=None, fabric="null",
         "interference": {"preempted": rng.randrange(3), "migrated": 0, "page_faults": 0,
                          "steal_ms": 0},
         "histogram": histogram(ordered),
-        "series": stretches(samples, series) if series else []}
+        "series": intervals(samples, series) if series else []}
     if method != "latency":
         elapsed = max(sum(samples) / 1e6, 1e-9)
         figures.update(elapsed_s=round(elapsed, 9), messages_per_s=round(count / elapsed, 3),

@@ -21,7 +21,7 @@
 #define CALL         __attribute__((visibility("default")))
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What the makers call it. */
+/* What the vendors call it. */
 #if FAKE == ZE
 #define GPUS "FAKE_ZE_GPUS"
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linked into test programs in the place of memory/library.c: makers' libraries are taken from the
+/* Linked into test programs in the place of memory/library.c: vendors' libraries are taken from the
  * folder WEFT_TEST_GPU, with "double-" before their names, and from nowhere else if it is set; and
- * there is less patience with them. What is installed never has this. */
+ * there is less backoff with them. What is installed never has this. */
 #include "gpu_double.h"
 #include "memory/gpu.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const unsigned gpu_patience_ms = 300;
+const unsigned gpu_timeout_ms = 300;
 
 static void *opened[8];
 static unsigned opened_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a test can ask of the doubles of GPU makers' libraries. */
+/* What a test can ask of the doubles of GPU vendors' libraries. */
 #ifndef WEFT_GPU_DOUBLE_H
 #define WEFT_GPU_DOUBLE_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Buffers on GPUs of all three makers, between two real processes, on doubles of their libraries
+"""Buffers on GPUs of all three vendors, between two real processes, on doubles of their libraries
 (fake_gpu.c). The tools are the installed ones but for the function that opens such a library."""
 import os
 import re
@@ -13,7 +13,7 @@ from tap import (Client, Process, Server, Traces, check, ended, equal, header_va
                  rows_of, run, sentences, skip, test)
 
 FOLDER = os.path.join(tap.build_folder(), "tests")
-MAKERS = {"NVIDIA": "CUDA", "AMD": "ROCM", "INTEL": "ZE"}
+VENDORS = {"NVIDIA": "CUDA", "AMD": "ROCM", "INTEL": "ZE"}
 KINDS = {"NVIDIA": "cuda", "AMD": "rocm", "INTEL": "ze"}
 LIBRARIES = {"NVIDIA": "libcuda.so.1", "AMD": "libamdhip64.so", "INTEL": "libze_loader.so.1"}
 OPS = {"write": ("cxi_write_lat",), "read": ("cxi_read_lat",), "send": ("cxi_send_lat",),
@@ -33,11 +33,11 @@ def tool(name):
     return os.path.join(FOLDER, "gpu_" + name)
 
 
-def machine(maker=None, gpus=2, **more):
+def machine(vendor=None, gpus=2, **more):
     """The environment of a machine with such GPUs."""
     env = {"WEFT_TEST_GPU": FOLDER, **more}
-    if maker:
-        env[f"FAKE_{MAKERS[maker]}_GPUS"] = str(gpus)
+    if vendor:
+        env[f"FAKE_{VENDORS[vendor]}_GPUS"] = str(gpus)
     return env
 
 
@@ -75,21 +75,21 @@ class Pair:
 
 # ---- what moves ----
 
-def moves(maker, op, place):
+def moves(vendor, op, place):
     name, *more = OPS[op]
-    pair = Pair(name, place, *more, *QUICK, "-s", "1:1M", "--verify", env=machine(maker))
+    pair = Pair(name, place, *more, *QUICK, "-s", "1:1M", "--verify", env=machine(vendor))
     pair.ended(0)
     equal([row[0] for row in rows_of(pair.client)], SIZES)
 
 
-for maker in MAKERS:
+for vendor in VENDORS:
     for op in OPS:
         for place in PLACES:
-            tap.add(f"{maker}: {op}, {place}: every byte arrives", moves, maker, op, place)
+            tap.add(f"{vendor}: {op}, {place}: every byte arrives", moves, vendor, op, place)
 
 
-def header_of(maker, place):
-    pair = Pair("cxi_write_lat", place, *QUICK, env=machine(maker))
+def header_of(vendor, place):
+    pair = Pair("cxi_write_lat", place, *QUICK, env=machine(vendor))
     pair.ended(0)
     tx, rx = PLACES[place]
     for end in (pair.client, pair.server):
@@ -97,32 +97,32 @@ def header_of(maker, place):
         equal(header_value(end, "Server RX Mem"), f"GPU {rx}" if rx else "System")
         for label, gpu in (("Client", tx), ("Server", rx)):
             lines = re.findall(rf"^{label} GPU Type  : (.*)$", end.out, re.M)
-            equal(lines, [maker] if gpu else [], end)
+            equal(lines, [vendor] if gpu else [], end)
         equal(header_value(end, "IDC"), "Disabled (from a GPU)" if tx else "Enabled")
         form = header_value(end, "Fabric")
-        check(f"copy engine of {maker} GPU" in form, form)
+        check(f"copy engine of {vendor} GPU" in form, form)
         check(("page-locked host memory" in form) == (not (tx and rx)), form)
-        check(tx and rx or f"{maker} GPU {tx or rx}" in form, form)
+        check(tx and rx or f"{vendor} GPU {tx or rx}" in form, form)
     for end, gpu in ((pair.client, tx), (pair.server, rx)):
         equal("Found 2 GPU(s)" in end.err, gpu is not None, end)
 
 
-for maker in MAKERS:
+for vendor in VENDORS:
     for place in PLACES:
-        tap.add(f"{maker}: {place}: the header says what lies where", header_of, maker, place)
+        tap.add(f"{vendor}: {place}: the header says what lies where", header_of, vendor, place)
 
 
-def locked(maker, place):
+def locked(vendor, place):
     for op in ("write", "read", "send", "send by rendezvous"):
         name, *more = OPS[op]
         pair = Pair(name, place, *more, *QUICK, "-s", "1:1M",
-                    env=machine(maker, FAKE_PINNED="1"))
+                    env=machine(vendor, FAKE_PINNED="1"))
         pair.ended(0)
 
 
-for maker in MAKERS:
+for vendor in VENDORS:
     for place in ("GPU to host", "host to GPU"):
-        tap.add(f"{maker}: {place}: all host memory of the copies is page-locked", locked, maker,
+        tap.add(f"{vendor}: {place}: all host memory of the copies is page-locked", locked, vendor,
                 place)
 
 
@@ -189,34 +189,34 @@ for server in (False, True):
             kernel_lost, server)
 
 
-def not_locked(maker, fault):
+def not_locked(vendor, fault):
     pair = Pair("cxi_write_lat", "host to GPU", *QUICK, "-s", "1:64K", "--verify",
-                env=machine(maker, FAKE_FAULT=fault))
+                env=machine(vendor, FAKE_FAULT=fault))
     pair.ended(0)
     for end in (pair.client, pair.server):
         equal(end.err.count("copies will be slower"), 1, end)
         check("not page-locked" in header_value(end, "Fabric"), end)
 
 
-for maker in MAKERS:
-    tap.add(f"{maker}: pages that cannot be locked are a remark, not an end", not_locked, maker,
+for vendor in VENDORS:
+    tap.add(f"{vendor}: pages that cannot be locked are a remark, not an end", not_locked, vendor,
             "pin")
 tap.add("INTEL: a driver that locks no pages is a remark, not an end", not_locked, "INTEL", "no pin")
 
 
-def perftest(maker, memory):
+def perftest(vendor, memory):
     for name, *more in (("am_lat",), ("am_lat", "-D", "zcopy"), ("put_lat",), ("put_lat", "-s", "5"),
                         ("put_lat", "-D", "zcopy", "-s", "64K"), ("get",), ("get", "-D", "zcopy"),
                         ("am_bw", "-s", "8K"), ("am_bw", "-D", "zcopy", "-s", "64K"), ("put_bw",),
                         ("put_bw", "-D", "zcopy", "-O", "8")):
         process = run(tool("ucx_perftest"), "--local", "-t", name, *more, "-m", memory, "-n", "200",
-                      "-w", "10", "--verify", "-f", env=machine(maker))
+                      "-w", "10", "--verify", "-f", env=machine(vendor))
         ended(process, 0)
 
 
-for maker, kind in KINDS.items():
+for vendor, kind in KINDS.items():
     for memory in (kind, f"{kind},host", f"host,{kind}:1", f"{kind}:0,{kind}:1"):
-        tap.add(f"ucx_perftest -m {memory}: every test of moving bytes", perftest, maker, memory)
+        tap.add(f"ucx_perftest -m {memory}: every test of moving bytes", perftest, vendor, memory)
 
 
 @test
@@ -278,12 +278,12 @@ def each_end_says_its_own_gpu():
 @test
 def the_type_decides_where_there_are_several():
     env = {**machine("NVIDIA"), **machine("INTEL")}
-    for words, maker in (((), "NVIDIA"), (("-g", "intel"), "INTEL"), (("-g", "Nvidia"), "NVIDIA")):
+    for words, vendor in (((), "NVIDIA"), (("-g", "intel"), "INTEL"), (("-g", "Nvidia"), "NVIDIA")):
         process = run(tool("cxi_read_lat"), "--local", "-t", "0", "-r", "0", *words, *QUICK,
                       "--verify", env=env)
         ended(process, 0)
-        equal(header_value(process, "Client GPU Type"), maker)
-        equal(header_value(process, "Server GPU Type"), maker)
+        equal(header_value(process, "Client GPU Type"), vendor)
+        equal(header_value(process, "Server GPU Type"), vendor)
 
 
 @test
@@ -331,18 +331,18 @@ def missing(role):
     alone_refused(*args, option, "0", env={"WEFT_TEST_GPU": empty},
                   names=("no GPU here", "no driver", *LIBRARIES.values()))
     alone_refused(*args, option, "0", env=machine(), names=("no GPU here", "ERROR_NO_DEVICE"))
-    for maker in MAKERS:
-        alone_refused(*args, option, "0", "-g", maker, env={"WEFT_TEST_GPU": empty},
-                      names=(f"no GPU of {maker} here", "no driver", LIBRARIES[maker]))
-        alone_refused(*args, option, "0", "-g", maker, env=machine(),
-                      names=(f"no GPU of {maker} here",))
-        alone_refused(*args, option, "9", env=machine(maker, 1),
-                      names=("no GPU 9", "there is 1 GPU", maker))
-        alone_refused(*args, option, "2", env=machine(maker, 2),
-                      names=("no GPU 2", "there are 2 GPUs", maker, "0 to 1"))
-        other = next(name for name in MAKERS if name != maker)
-        alone_refused(*args, option, "0", "-g", other, env=machine(maker),
-                      names=(f"no GPU of {other} here", f"2 of {maker}"))
+    for vendor in VENDORS:
+        alone_refused(*args, option, "0", "-g", vendor, env={"WEFT_TEST_GPU": empty},
+                      names=(f"no GPU of {vendor} here", "no driver", LIBRARIES[vendor]))
+        alone_refused(*args, option, "0", "-g", vendor, env=machine(),
+                      names=(f"no GPU of {vendor} here",))
+        alone_refused(*args, option, "9", env=machine(vendor, 1),
+                      names=("no GPU 9", "there is 1 GPU", vendor))
+        alone_refused(*args, option, "2", env=machine(vendor, 2),
+                      names=("no GPU 2", "there are 2 GPUs", vendor, "0 to 1"))
+        other = next(name for name in VENDORS if name != vendor)
+        alone_refused(*args, option, "0", "-g", other, env=machine(vendor),
+                      names=(f"no GPU of {other} here", f"2 of {vendor}"))
 
 
 for role in ROLES:
@@ -352,7 +352,7 @@ for role in ROLES:
 @test
 def a_library_without_what_is_needed_is_named():
     folder = tap.folder()
-    # A library, but another maker's.
+    # A library, but another vendor's.
     os.symlink(os.path.join(FOLDER, "double-libze_loader.so.1"),
                os.path.join(folder, "double-libcuda.so.1"))
     alone_refused("--local", "-t", "0", "-g", "NVIDIA", env={"WEFT_TEST_GPU": folder},
@@ -361,42 +361,42 @@ def a_library_without_what_is_needed_is_named():
 
 # ---- what goes wrong ----
 
-def memory_short(maker, place):
+def memory_short(vendor, place):
     pair = Pair("cxi_write_lat", place, *QUICK, "-s", "16M",
-                env=machine(maker, FAKE_BYTES=str(8 << 20)))
-    pair.refused("not enough memory on GPU", maker, "16.0 MiB needed")
+                env=machine(vendor, FAKE_BYTES=str(8 << 20)))
+    pair.refused("not enough memory on GPU", vendor, "16.0 MiB needed")
 
 
-def fault_of(maker, fault, server, words):
+def fault_of(vendor, fault, server, words):
     """At one end alone, and both hear of it."""
-    good, bad = machine(maker), machine(maker, FAKE_FAULT=fault)
+    good, bad = machine(vendor), machine(vendor, FAKE_FAULT=fault)
     pair = Pair("cxi_send_lat", "GPU to GPU", "-n", "1000", "--latency-gap", "0", "-s", "4096",
                 env=good if server else bad, server_env=bad if server else good)
-    pair.refused("GPU 0", maker, words)
+    pair.refused("GPU 0", vendor, words)
 
 
 FAULTS = {"open": "cannot be used", "export": "gives no handle for another process",
           "import": "does not open the other end's memory", "copy@40": "copying 4096 bytes",
           "lost@40": "copying 4096 bytes"}
-for maker in MAKERS:
+for vendor in VENDORS:
     for place in ("GPU to host", "host to GPU"):
-        tap.add(f"{maker}: {place}: too little GPU memory", memory_short, maker, place)
+        tap.add(f"{vendor}: {place}: too little GPU memory", memory_short, vendor, place)
     for fault, words in FAULTS.items():
         for server in (False, True):
-            tap.add(f"{maker}: {fault} fails at the {'server' if server else 'client'}: both end",
-                    fault_of, maker, fault, server, words)
+            tap.add(f"{vendor}: {fault} fails at the {'server' if server else 'client'}: both end",
+                    fault_of, vendor, fault, server, words)
 
 
-def one_sided_fault(maker, op):
+def one_sided_fault(vendor, op):
     name, *more = OPS[op]
     pair = Pair(name, "host to GPU", *more, "-n", "1000", "--latency-gap", "0",
-                env=machine(maker, FAKE_FAULT="copy@40"), server_env=machine(maker))
-    pair.refused("GPU 0", maker, "copying 8 bytes")
+                env=machine(vendor, FAKE_FAULT="copy@40"), server_env=machine(vendor))
+    pair.refused("GPU 0", vendor, "copying 8 bytes")
 
 
-for maker in MAKERS:
+for vendor in VENDORS:
     for op in ("write", "read", "write through the queue", "read through the queue"):
-        tap.add(f"{maker}: {op}: a copy that fails ends both", one_sided_fault, maker, op)
+        tap.add(f"{vendor}: {op}: a copy that fails ends both", one_sided_fault, vendor, op)
 
 
 @test
@@ -428,7 +428,7 @@ def immediate_data_is_for_whoever_sends_from_the_host():
 
 
 @test
-def no_copy_reaches_gpus_of_two_makers():
+def no_copy_reaches_gpus_of_two_vendors():
     env = {**machine("NVIDIA"), **machine("AMD")}
     pair = Pair("cxi_write_lat", "GPU to GPU", "-g", "AMD", *QUICK, env=env)
     pair.refused("AMD", "NVIDIA", "no copy engine reaches both")
@@ -436,10 +436,10 @@ def no_copy_reaches_gpus_of_two_makers():
 
 @test
 def an_end_that_is_killed_takes_the_other_along_and_leaves_nothing():
-    for maker in MAKERS:
+    for vendor in VENDORS:
         for victim in ("server", "client"):
             pair = Pair("cxi_send_lat", "GPU to GPU", "-n", "1000000000", "--latency-gap", "0",
-                        env=machine(maker))
+                        env=machine(vendor))
             pair.client.wait_for("^Remote ")
             time.sleep(0.2)
             pair.traces.watch(pair.server, pair.client)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of GPUs, on doubles of their makers' libraries: what is reserved, cleared, filled and
+/* Memory of GPUs, on doubles of their vendors' libraries: what is reserved, cleared, filled and
  * given back, what is refused, and two threads of one process that move bytes between such buffers.
  */
 #include "gpu_double.h"

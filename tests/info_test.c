@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft info on machines that are made of files: a folder stands for the root of each. */
+#include "core/clock.h"
+#include "core/machine.h"
 #include "tool/child.h"
 #include "tool/info.h"
 #include "tool/probe.h"

@@ -20,6 +20,15 @@ allowed() {
     esac
 }
 
+# The doors of a room: headers that other rooms may include.
+doors_of() {
+    case $1 in
+    core) echo "core.h clock.h machine.h opt.h" ;;
+    fabric) echo "fabric.h amo.h choose.h" ;;
+    *) echo "$1.h" ;;
+    esac
+}
+
 # Every breach of the room in folder $2, one a line.
 breaches() {
     room=$1
@@ -34,8 +43,8 @@ breaches() {
                 continue
             elif ! echo " $doors " | grep -q " $owner "; then
                 echo "$where: $room must not look into $owner"
-            elif [ "$what" != "$owner/$owner.h" ]; then
-                echo "$where: $what is not the door of $owner"
+            elif ! echo " $(doors_of "$owner") " | grep -q " ${what#*/} "; then
+                echo "$where: $what is not a door of $owner"
             fi
         done
 }

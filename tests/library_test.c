@@ -213,8 +213,8 @@ static void expect_figures(const struct end *end)
     close_to(r->latency_us.overall, r->elapsed_s * 1e6 / n / legs);
     close_to(r->rate.overall, n / r->elapsed_s);
     close_to(r->bandwidth.overall, n / r->elapsed_s * (double)p->size);
-    close_to(r->bandwidth.moment, r->rate.moment * (double)p->size);
-    close_to(r->rate.moment * r->latency_us.moment * legs, 1e6);
+    close_to(r->bandwidth.recent, r->rate.recent * (double)p->size);
+    close_to(r->rate.recent * r->latency_us.recent * legs, 1e6);
     assert_true(r->latency_us.typical >= 0);
     assert_true(r->min_us <= r->latency_us.typical && r->latency_us.typical <= r->max_us);
     assert_true(r->deviation_us >= 0 && r->deviation_us <= r->max_us - r->min_us);
@@ -517,7 +517,7 @@ static void slower_than_intervals(const struct weft_bootstrap pair[2])
         expect_done(ends);
         expect_figures(&ends[0]);
         expect_reports(ends);
-        assert_true(ends[0].result.latency_us.moment >= 3000 * 0.98);
+        assert_true(ends[0].result.latency_us.recent >= 3000 * 0.98);
         assert_int_equal(ends[0].reports.count, 4);
         release(ends);
     }
@@ -845,7 +845,7 @@ static void parameters_of_another_length_are_refused_before_anything_is_said(voi
 enum { SLOTS = 4 };
 
 /* One way of two: a few messages in memory. */
-struct lane {
+struct weft_uct {
     pthread_mutex_t lock;
     char bytes[SLOTS][WEFT_MESSAGE_MAX];
     size_t lengths[SLOTS];
@@ -854,12 +854,12 @@ struct lane {
 };
 
 struct lanes {
-    struct lane *out, *in;
+    struct weft_uct *out, *in;
 };
 
-static int lane_publish(void *arg, const void *bytes, size_t length)
+static int weft_uct_publish(void *arg, const void *bytes, size_t length)
 {
-    struct lane *lane = ((struct lanes *)arg)->out;
+    struct weft_uct *lane = ((struct lanes *)arg)->out;
     int status = 0;
     pthread_mutex_lock(&lane->lock);
     if (length > WEFT_MESSAGE_MAX) {
@@ -877,9 +877,9 @@ static int lane_publish(void *arg, const void *bytes, size_t length)
     return status;
 }
 
-static int lane_receive(void *arg, void *bytes, size_t room, size_t *length)
+static int weft_uct_receive(void *arg, void *bytes, size_t room, size_t *length)
 {
-    struct lane *lane = ((struct lanes *)arg)->in;
+    struct weft_uct *lane = ((struct lanes *)arg)->in;
     int got = 0;
     pthread_mutex_lock(&lane->lock);
     if (lane->count) {
@@ -898,7 +898,7 @@ static int lane_receive(void *arg, void *bytes, size_t room, size_t *length)
 }
 
 struct own {
-    struct lane ways[2];
+    struct weft_uct ways[2];
     struct lanes lanes[2];
     struct weft_bootstrap pair[2];
 };
@@ -913,8 +913,8 @@ static struct own *open_own(void)
         own->pair[i] = (struct weft_bootstrap){.size = 2,
                                                .index = i,
                                                .arg = &own->lanes[i],
-                                               .publish = lane_publish,
-                                               .receive = lane_receive};
+                                               .publish = weft_uct_publish,
+                                               .receive = weft_uct_receive};
     }
     return own;
 }

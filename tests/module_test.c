@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Choosing a fabric, and loading one. WEFT_MODULE_PATH names the folder of the test modules. */
+#include "fabric/choose.h"
 #include "fabric/fabric.h"
 
 #include <errno.h>

@@ -20,23 +20,23 @@ static void on_signal(int number)
 
 static size_t length_of(int number)
 {
-    return (size_t)number * 7919 % BLOB_MAX;
+    return (size_t)number * 7919 % MSG_MAX;
 }
 
-static void fill(struct blob *blob, int number)
+static void fill(struct msg *msg, int number)
 {
-    blob->length = length_of(number);
-    memset(blob->bytes, number & 0xff, blob->length);
+    msg->length = length_of(number);
+    memset(msg->bytes, number & 0xff, msg->length);
 }
 
 static int expect(struct peer *peer, int number)
 {
-    struct blob blob, wanted;
-    int status = peer_hear(peer, &blob, NULL, NULL);
+    struct msg msg, wanted;
+    int status = peer_recv(peer, &msg, NULL, NULL);
     if (status)
         return status;
     fill(&wanted, number);
-    if (blob.length != wanted.length || memcmp(blob.bytes, wanted.bytes, blob.length) != 0)
+    if (msg.length != wanted.length || memcmp(msg.bytes, wanted.bytes, msg.length) != 0)
         return fail(-EPROTO, "message %d is not what was told", number);
     return 0;
 }
@@ -47,9 +47,9 @@ static int send_many(struct peer *peer)
     int status = 0;
     for (int first = 0; !status && first < MESSAGES; first += 4) {
         for (int i = first; !status && i < first + 4; i++) {
-            struct blob blob;
-            fill(&blob, i);
-            status = peer_tell(peer, &blob);
+            struct msg msg;
+            fill(&msg, i);
+            status = peer_send(peer, &msg);
         }
         for (int i = first; !status && i < first + 4; i++)
             status = expect(peer, i);
@@ -65,35 +65,35 @@ static int nothing_to_do(void *arg)
 
 static int talk(struct peer *peer)
 {
-    struct blob mine, theirs;
-    int status = blob_print(&mine, "%s", peer->rank == PEER_CLIENT ? "client" : "server");
+    struct msg mine, theirs;
+    int status = msg_print(&mine, "%s", peer->rank == PEER_CLIENT ? "client" : "server");
     if (!status)
         status = peer_swap(peer, &mine, &theirs);
     if (!status && strcmp(theirs.bytes, peer->other) != 0)
         status = fail(-EPROTO, "the %s says it is the %s", peer->other, theirs.bytes);
     for (int i = 0; !status && i < 100; i++)
-        status = peer_meet(peer, "here", i % 2 ? nothing_to_do : NULL, NULL);
+        status = peer_barrier(peer, "here", i % 2 ? nothing_to_do : NULL, NULL);
     if (!status)
         status = send_many(peer);
     if (!status)
         status = peer_alive(peer);
-    return status ? status : peer_meet(peer, "done", NULL, NULL);
+    return status ? status : peer_barrier(peer, "done", NULL, NULL);
 }
 
 static int wait_for_ever(struct peer *peer)
 {
-    struct blob blob;
+    struct msg msg;
     printf("waiting %d\n", (int)getpid());
     fflush(stdout);
-    return peer_hear(peer, &blob, NULL, NULL);
+    return peer_recv(peer, &msg, NULL, NULL);
 }
 
 static int leave_early(struct peer *peer)
 {
-    struct blob blob;
+    struct msg msg;
     if (peer->rank == PEER_CLIENT)
         return fail(-EIO, "broken on purpose");
-    return peer_hear(peer, &blob, NULL, NULL);
+    return peer_recv(peer, &msg, NULL, NULL);
 }
 
 static int act(struct peer *peer, const char *what)

@@ -282,11 +282,11 @@ static void a_series_keeps_every_sample_however_long_the_run(void **state)
     (void)state;
     series.count = 0;
     for (uint64_t i = 1; i <= 100000; i++) {
-        struct stretch s = {.end_ps = i * 1000,
-                            .count = next_random(&seed) % 4,
-                            .min_ps = 100 + next_random(&seed) % 1000,
-                            .max_ps = 2000 + next_random(&seed) % 1000,
-                            .sum_ps = (double)(next_random(&seed) % 5000)};
+        struct interval s = {.end_ps = i * 1000,
+                             .count = next_random(&seed) % 4,
+                             .min_ps = 100 + next_random(&seed) % 1000,
+                             .max_ps = 2000 + next_random(&seed) % 1000,
+                             .sum_ps = (double)(next_random(&seed) % 5000)};
         series_add(&series, &s);
         if (!s.count)
             continue;
@@ -299,7 +299,7 @@ static void a_series_keeps_every_sample_however_long_the_run(void **state)
     uint64_t found = 0, low = UINT64_MAX, high = 0, before = 0;
     double total = 0;
     for (size_t i = 0; i < series.count; i++) {
-        const struct stretch *s = &series.stretches[i];
+        const struct interval *s = &series.intervals[i];
         assert_true(s->end_ps > before);
         before = s->end_ps;
         found += s->count;
@@ -331,7 +331,7 @@ static int make_folder(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
-/* How many there are, and none of them any more if so wished. */
+/* How many there are, and none of them any more if so requested. */
 static unsigned files_in_folder(bool remove_them)
 {
     unsigned count = 0;

@@ -312,9 +312,9 @@ static void a_percentile_that_the_document_states_is_taken_from_there(void **sta
 
 /* ---- families ---- */
 
-static size_t families_of(const struct study_run *runs, size_t count, struct cast *cast)
+static size_t families_of(const struct study_run *runs, size_t count, struct plot_data *cast)
 {
-    if (cast_open(cast, runs, count))
+    if (plot_data_open(cast, runs, count))
         fail_msg("%s", fail_reason());
     return cast->family_count;
 }
@@ -327,7 +327,7 @@ static void runs_of_two_commands_are_two_families(void **state)
                                    {"device", "cxi1", "user"}, {"json", "2", "user"},
                                    {"device", "cxi0", "user"}, {"json", "3", "user"}};
     struct study_run runs[3];
-    struct cast cast;
+    struct plot_data cast;
     static const char *const words[] = {
         "/a/tool -d cxi0 --json '/a b' --report-all -D 1 --csv=x --fail-if 'p99 > 1'",
         "/a/tool -d cxi1", "/a/tool -d cxi0 --json /c -D 1"};
@@ -341,11 +341,11 @@ static void runs_of_two_commands_are_two_families(void **state)
     assert_int_equal(cast.curves[0].family, cast.curves[2].family);
     assert_string_equal(cast.families[0].label, "A, 2 runs: cxi_write_lat -d cxi0 -D 1");
     assert_string_equal(cast.families[1].label, "b/x");
-    cast_close(&cast);
+    plot_data_close(&cast);
     /* Of one command alone, each is looked at by itself while there are few. */
     struct study_run alike[] = {runs[0], runs[2]};
     assert_int_equal(families_of(alike, 2, &cast), 2);
-    cast_close(&cast);
+    plot_data_close(&cast);
 }
 
 static void many_runs_of_one_command_are_one_family(void **state)
@@ -353,15 +353,15 @@ static void many_runs_of_one_command_are_one_family(void **state)
     (void)state;
     struct study_result result = result_of("write", 8, 1);
     struct study_run runs[FEW + 1];
-    struct cast cast;
+    struct plot_data cast;
     for (size_t i = 0; i <= FEW; i++)
         runs[i] = run_of("x.json", &result, 1);
     assert_int_equal(families_of(runs, FEW, &cast), FEW);
-    assert_false(cast_crowded(&cast));
-    cast_close(&cast);
+    assert_false(plot_data_crowded(&cast));
+    plot_data_close(&cast);
     assert_int_equal(families_of(runs, FEW + 1, &cast), 1);
-    assert_true(cast_crowded(&cast));
-    cast_close(&cast);
+    assert_true(plot_data_crowded(&cast));
+    plot_data_close(&cast);
 }
 
 static void a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size(void **state)
@@ -370,7 +370,7 @@ static void a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size
     struct study_result results[] = {result_of("am_lat", 64, 1), result_of("am_lat", 8, 1),
                                      result_of("put_lat", 8, 1)};
     struct study_run run = run_of("x.json", results, 3);
-    struct cast cast;
+    struct plot_data cast;
     results[0].label = "64";
     results[1].label = "8";
     results[0].layout = "bcopy";
@@ -379,15 +379,15 @@ static void a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size
     assert_int_equal(cast.curves[0].count, 2);
     assert_int_equal(cast.curves[0].results[0]->size, 8);
     assert_string_equal(cast.families[0].label, "am_lat");
-    cast_close(&cast);
+    plot_data_close(&cast);
     results[0].size = 8;
     assert_int_equal(families_of(&run, 1, &cast), 3);
     assert_string_equal(cast.families[0].label, "am_lat, bcopy");
-    cast_close(&cast);
+    plot_data_close(&cast);
     results[0].layout = results[2].layout = "short";
     assert_int_equal(families_of(&run, 1, &cast), 3);
     assert_string_equal(cast.families[0].label, "am_lat, 64");
-    cast_close(&cast);
+    plot_data_close(&cast);
 }
 
 static void one_way_and_both_ways_have_names_of_their_own(void **state)
@@ -395,13 +395,13 @@ static void one_way_and_both_ways_have_names_of_their_own(void **state)
     (void)state;
     struct study_result results[] = {result_of("am_bw", 8, 1), result_of("am_bw", 8, 1)};
     struct study_run run = run_of("x.json", results, 2);
-    struct cast cast;
+    struct plot_data cast;
     results[0].method = "stream";
     results[1].method = "stream both ways";
     assert_int_equal(families_of(&run, 1, &cast), 2);
     assert_string_equal(cast.families[0].label, "stream");
     assert_string_equal(cast.families[1].label, "stream both ways");
-    cast_close(&cast);
+    plot_data_close(&cast);
 }
 
 /* ---- streams ---- */
@@ -527,7 +527,7 @@ static void results_without_numbers_have_a_page(void **state)
     (void)state;
     struct study_percentile percentile = {99, NAN, NAN, NAN};
     struct study_bucket buckets[] = {{0, 0, 1}, {1, 1.001, 1}};
-    struct study_stretch stretches[] = {{0, 1, 0, NAN, NAN}, {NAN, 1, NAN, NAN, NAN}};
+    struct study_interval intervals[] = {{0, 1, 0, NAN, NAN}, {NAN, 1, NAN, NAN, NAN}};
     struct study_result results[8];
     for (size_t i = 0; i < LENGTH(results); i++)
         results[i] = result_of("write", i < 6 ? 1 + i % 3 : 8, i < 4 ? 0 : 5);
@@ -538,8 +538,8 @@ static void results_without_numbers_have_a_page(void **state)
     results[2].bucket_count = 1;
     results[3].buckets = buckets;
     results[3].bucket_count = 2;
-    results[4].stretches = stretches;
-    results[4].stretch_count = 2;
+    results[4].intervals = intervals;
+    results[4].interval_count = 2;
     results[5].median_us = results[5].min_us = results[5].max_us = NAN;
     results[5].mean_us = results[5].deviation_us = NAN;
     results[6].method = "stream";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two ends that meet: waits that end, last words that arrive, and strangers at the listening port.
  * Upper bounds of time are generous: they tell a wait that ends from one that does not. */
+#include "core/clock.h"
 #include "peer/channel.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ struct actor {
     struct peer *peer;
     const char *word;
     int (*act)(struct actor *actor);
-    struct blob blob;
+    struct msg msg;
     int status;
     char reason[256];
     pthread_t thread;
@@ -104,22 +105,22 @@ static void join(struct actor *actor)
     pthread_join(actor->thread, NULL);
 }
 
-static void print_blob(struct blob *blob, const char *text)
+static void print_msg(struct msg *msg, const char *text)
 {
-    assert_int_equal(blob_print(blob, "%s", text), 0);
+    assert_int_equal(msg_print(msg, "%s", text), 0);
 }
 
 static int act_swap(struct actor *actor)
 {
-    struct blob mine;
-    int status = blob_print(&mine, "%s", actor->word);
-    return status ? status : peer_swap(actor->peer, &mine, &actor->blob);
+    struct msg mine;
+    int status = msg_print(&mine, "%s", actor->word);
+    return status ? status : peer_swap(actor->peer, &mine, &actor->msg);
 }
 
-static void peers_swap_blobs(void **state)
+static void peers_swap_messages(void **state)
 {
     struct peer *pair[2];
-    struct blob mine, theirs;
+    struct msg mine, theirs;
     (void)state;
     open_pair(pair, LONG_MS);
     assert_int_equal(pair[PEER_CLIENT]->rank, PEER_CLIENT);
@@ -128,22 +129,22 @@ static void peers_swap_blobs(void **state)
     assert_string_equal(pair[PEER_SERVER]->other, "client");
     struct actor server = {.peer = pair[PEER_SERVER], .word = "from the server", .act = act_swap};
     start(&server);
-    print_blob(&mine, "from the client");
+    print_msg(&mine, "from the client");
     int status = peer_swap(pair[PEER_CLIENT], &mine, &theirs);
     join(&server);
     assert_int_equal(status, 0);
     assert_int_equal(server.status, 0);
     assert_string_equal(theirs.bytes, "from the server");
     assert_int_equal(theirs.length, strlen("from the server"));
-    assert_string_equal(server.blob.bytes, "from the client");
+    assert_string_equal(server.msg.bytes, "from the client");
     close_pair(pair);
 }
 
 static void peers_carry_messages_up_to_the_bound_whatever_is_in_them(void **state)
 {
-    static const size_t lengths[] = {0, 1, 15, 16, 17, 4096, BLOB_MAX - 1};
+    static const size_t lengths[] = {0, 1, 15, 16, 17, 4096, MSG_MAX - 1};
     struct peer *pair[2];
-    struct blob sent, got;
+    struct msg sent, got;
     uint64_t seed = 1;
     (void)state;
     open_pair(pair, LONG_MS);
@@ -152,8 +153,8 @@ static void peers_carry_messages_up_to_the_bound_whatever_is_in_them(void **stat
         for (size_t at = 0; at < sizeof sent.bytes; at++)
             sent.bytes[at] = (char)next_random(&seed);
         memset(&got, 0x55, sizeof got);
-        assert_int_equal(peer_tell(pair[0], &sent), 0);
-        assert_int_equal(peer_hear(pair[1], &got, NULL, NULL), 0);
+        assert_int_equal(peer_send(pair[0], &sent), 0);
+        assert_int_equal(peer_recv(pair[1], &got, NULL, NULL), 0);
         assert_int_equal(got.length, sent.length);
         assert_memory_equal(got.bytes, sent.bytes, sent.length);
         assert_int_equal(got.bytes[got.length], 0);
@@ -164,16 +165,16 @@ static void peers_carry_messages_up_to_the_bound_whatever_is_in_them(void **stat
 static void peers_refuse_a_message_over_the_bound_and_send_nothing_of_it(void **state)
 {
     struct peer *pair[2];
-    struct blob blob = {.length = BLOB_MAX};
+    struct msg msg = {.length = MSG_MAX};
     (void)state;
     open_pair(pair, LONG_MS);
-    assert_int_equal(peer_tell(pair[0], &blob), -EMSGSIZE);
+    assert_int_equal(peer_send(pair[0], &msg), -EMSGSIZE);
     assert_contains(fail_reason(), "8192 bytes, the bound is 8191");
-    print_blob(&blob, "next");
-    assert_int_equal(peer_tell(pair[0], &blob), 0);
-    print_blob(&blob, "?");
-    assert_int_equal(peer_hear(pair[1], &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "next");
+    print_msg(&msg, "next");
+    assert_int_equal(peer_send(pair[0], &msg), 0);
+    print_msg(&msg, "?");
+    assert_int_equal(peer_recv(pair[1], &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "next");
     close_pair(pair);
 }
 
@@ -181,7 +182,7 @@ static int act_meet(struct actor *actor)
 {
     int status = 0;
     for (int i = 0; i < 100 && !status; i++)
-        status = peer_meet(actor->peer, actor->word, NULL, NULL);
+        status = peer_barrier(actor->peer, actor->word, NULL, NULL);
     return status;
 }
 
@@ -226,11 +227,11 @@ struct spinning {
 static int answer_after_a_while(void *arg)
 {
     struct spinning *spinning = arg;
-    struct blob blob;
+    struct msg msg;
     if (++spinning->calls != 3000)
         return 0;
-    int status = blob_print(&blob, "meet=here\n");
-    return status ? status : peer_tell(spinning->other, &blob);
+    int status = msg_print(&msg, "meet=here\n");
+    return status ? status : peer_send(spinning->other, &msg);
 }
 
 static void meeting_makes_progress_while_it_waits(void **state)
@@ -239,7 +240,7 @@ static void meeting_makes_progress_while_it_waits(void **state)
     (void)state;
     open_pair(pair, LONG_MS);
     struct spinning spinning = {.other = pair[1]};
-    assert_int_equal(peer_meet(pair[0], "here", answer_after_a_while, &spinning), 0);
+    assert_int_equal(peer_barrier(pair[0], "here", answer_after_a_while, &spinning), 0);
     assert_true(spinning.calls >= 3000);
     close_pair(pair);
 }
@@ -253,11 +254,11 @@ static int give_up(void *arg)
 static void progress_may_end_the_wait(void **state)
 {
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     int calls = 0;
     (void)state;
     open_pair(pair, LONG_MS);
-    assert_int_equal(peer_hear(pair[0], &blob, give_up, &calls), -EIO);
+    assert_int_equal(peer_recv(pair[0], &msg, give_up, &calls), -EIO);
     assert_string_equal(fail_reason(), "the link is lost");
     assert_int_equal(calls, 5);
     close_pair(pair);
@@ -268,20 +269,20 @@ static void progress_may_end_the_wait(void **state)
 static void looking_for_life_leaves_a_message_for_whoever_hears_it(void **state)
 {
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     (void)state;
     open_pair(pair, LONG_MS);
     assert_int_equal(peer_alive(pair[0]), 0);
-    print_blob(&blob, "first");
-    assert_int_equal(peer_tell(pair[1], &blob), 0);
-    print_blob(&blob, "second");
-    assert_int_equal(peer_tell(pair[1], &blob), 0);
+    print_msg(&msg, "first");
+    assert_int_equal(peer_send(pair[1], &msg), 0);
+    print_msg(&msg, "second");
+    assert_int_equal(peer_send(pair[1], &msg), 0);
     for (int i = 0; i < 100; i++)
         assert_int_equal(peer_alive(pair[0]), 0);
-    assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "first");
-    assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "second");
+    assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "first");
+    assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "second");
     close_pair(pair);
 }
 
@@ -295,7 +296,7 @@ static int act_alive(struct actor *actor)
 
 static int act_hear(struct actor *actor)
 {
-    return peer_hear(actor->peer, &actor->blob, NULL, NULL);
+    return peer_recv(actor->peer, &actor->msg, NULL, NULL);
 }
 
 static void a_silent_peer_is_taken_for_dead(void **state)
@@ -320,7 +321,7 @@ static void heartbeats_keep_a_slow_peer_alive_far_beyond_the_timeout(void **stat
 {
     const uint64_t timeout_ms = 700;
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     int status = 0;
     (void)state;
     open_pair(pair, timeout_ms);
@@ -330,13 +331,13 @@ static void heartbeats_keep_a_slow_peer_alive_far_beyond_the_timeout(void **stat
         status = peer_alive(pair[0]);
         rest_ms(10);
     }
-    print_blob(&blob, "at last");
-    int told = peer_tell(pair[0], &blob);
+    print_msg(&msg, "at last");
+    int told = peer_send(pair[0], &msg);
     join(&server);
     assert_int_equal(status, 0);
     assert_int_equal(told, 0);
     assert_int_equal(server.status, 0);
-    assert_string_equal(server.blob.bytes, "at last");
+    assert_string_equal(server.msg.bytes, "at last");
     close_pair(pair);
 }
 
@@ -374,11 +375,11 @@ static void heartbeats_are_at_most_four_a_second(void **state)
 static void heartbeats_count_behind_a_message_that_waits(void **state)
 {
     struct peer *pair[2];
-    struct blob blob = {.length = BLOB_MAX - 1};
+    struct msg msg = {.length = MSG_MAX - 1};
     int status[2] = {0, 0};
     (void)state;
     open_pair(pair, 600);
-    assert_int_equal(peer_tell(pair[0], &blob), 0);
+    assert_int_equal(peer_send(pair[0], &msg), 0);
     for (uint64_t since_ms = clock_ms(); !status[1] && clock_ms() - since_ms < 1300;) {
         status[0] = peer_alive(pair[0]);
         status[1] = peer_alive(pair[1]);
@@ -391,21 +392,21 @@ static void heartbeats_count_behind_a_message_that_waits(void **state)
 }
 
 /* One end is busy, in a thread of its own for all the other knows. */
-static void a_vigil_speaks_for_its_end_but_not_for_ever(void **state)
+static void keepalives_stop_after_their_limit(void **state)
 {
     static const unsigned most_ms[] = {0, 300};
     struct peer *pair[2];
-    struct vigil vigil;
+    struct keepalive keepalive;
     (void)state;
     for (size_t i = 0; i < LENGTH(most_ms); i++) {
         int status = 0;
         open_pair(pair, 600);
-        vigil_begin(&vigil, pair[0], most_ms[i]);
+        keepalive_begin(&keepalive, pair[0], most_ms[i]);
         for (uint64_t since_ms = clock_ms(); !status && clock_ms() - since_ms < 1400;) {
             status = peer_alive(pair[1]);
             rest_ms(10);
         }
-        vigil_end(&vigil);
+        keepalive_end(&keepalive);
         assert_int_equal(status, most_ms[i] ? -ETIMEDOUT : 0);
         close_pair(pair);
     }
@@ -434,25 +435,25 @@ static void a_peer_that_closes_is_lost_at_once(void **state)
 static void what_was_told_before_closing_is_heard(void **state)
 {
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     (void)state;
     open_pair(pair, LONG_MS);
-    print_blob(&blob, "my last message");
-    assert_int_equal(peer_tell(pair[0], &blob), 0);
+    print_msg(&msg, "my last message");
+    assert_int_equal(peer_send(pair[0], &msg), 0);
     peer_close(pair[0]);
-    print_blob(&blob, "?");
-    assert_int_equal(peer_hear(pair[1], &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "my last message");
-    assert_int_equal(peer_hear(pair[1], &blob, NULL, NULL), -ECONNRESET);
+    print_msg(&msg, "?");
+    assert_int_equal(peer_recv(pair[1], &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "my last message");
+    assert_int_equal(peer_recv(pair[1], &msg, NULL, NULL), -ECONNRESET);
     peer_close(pair[1]);
 }
 
 static int act_end(struct actor *actor)
 {
-    struct blob blob;
-    int status = blob_print(&blob, "before the end");
+    struct msg msg;
+    int status = msg_print(&msg, "before the end");
     if (!status)
-        status = peer_tell(actor->peer, &blob);
+        status = peer_send(actor->peer, &msg);
     (fail)(actor->status, "%s", actor->word);
     peer_end(actor->peer, actor->status, actor->word);
     return status;
@@ -473,19 +474,19 @@ static void the_reason_of_leaving_travels(void **state)
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct peer *pair[2];
-        struct blob blob;
+        struct msg msg;
         open_pair(pair, LONG_MS);
         struct actor server = {
             .peer = pair[1], .word = cases[i].why, .status = cases[i].status, .act = act_end};
         start(&server);
-        int first = peer_hear(pair[0], &blob, NULL, NULL);
-        int second = peer_hear(pair[0], &blob, NULL, NULL);
+        int first = peer_recv(pair[0], &msg, NULL, NULL);
+        int second = peer_recv(pair[0], &msg, NULL, NULL);
         char reason[128];
         snprintf(reason, sizeof reason, "%s", fail_reason());
         peer_close(pair[0]);
         join(&server);
         assert_int_equal(first, 0);
-        assert_string_equal(blob.bytes, "before the end");
+        assert_string_equal(msg.bytes, "before the end");
         assert_int_equal(second, cases[i].becomes);
         assert_string_equal(reason, cases[i].reason);
         assert_int_equal(server.status, 0);
@@ -496,24 +497,24 @@ static void the_reason_of_leaving_travels(void **state)
 static void an_end_that_was_heard_is_found_by_every_later_call(void **state)
 {
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     (void)state;
     open_pair(pair, LONG_MS);
     peer_end(pair[1], -EIO, "broken");
     peer_close(pair[1]);
     assert_int_equal(peer_alive(pair[0]), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
-    assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), -EREMOTEIO);
+    assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), -EREMOTEIO);
     assert_int_equal(peer_alive(pair[0]), -EREMOTEIO);
-    print_blob(&blob, "too late");
-    assert_int_equal(peer_tell(pair[0], &blob), -EREMOTEIO);
+    print_msg(&msg, "too late");
+    assert_int_equal(peer_send(pair[0], &msg), -EREMOTEIO);
     peer_close(pair[0]);
 }
 
 static void last_words_that_another_thread_has_read_are_said_again(void **state)
 {
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     (void)state;
     open_pair(pair, LONG_MS);
     peer_end(pair[1], -EIO, "broken");
@@ -527,10 +528,10 @@ static void last_words_that_another_thread_has_read_are_said_again(void **state)
     assert_int_equal(peer_alive(pair[0]), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
     (fail)(0, "%s", "an older sentence");
-    assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), -EREMOTEIO);
+    assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
-    print_blob(&blob, "too late");
-    assert_int_equal(peer_tell(pair[0], &blob), -EREMOTEIO);
+    print_msg(&msg, "too late");
+    assert_int_equal(peer_send(pair[0], &msg), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
     peer_close(pair[0]);
 }
@@ -538,13 +539,13 @@ static void last_words_that_another_thread_has_read_are_said_again(void **state)
 static void telling_one_that_left_finds_its_last_words(void **state)
 {
     struct peer *pair[2];
-    struct blob blob;
+    struct msg msg;
     (void)state;
     open_pair(pair, LONG_MS);
     peer_end(pair[1], -EIO, "broken");
     peer_close(pair[1]);
-    print_blob(&blob, "hello?");
-    assert_int_equal(peer_tell(pair[0], &blob), -EREMOTEIO);
+    print_msg(&msg, "hello?");
+    assert_int_equal(peer_send(pair[0], &msg), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
     peer_close(pair[0]);
 }
@@ -611,10 +612,10 @@ static void an_interruption_ends_every_wait(void **state)
 
 static int act_fill(struct actor *actor)
 {
-    struct blob blob = {.length = BLOB_MAX - 1};
+    struct msg msg = {.length = MSG_MAX - 1};
     int status = 0;
     while (!status)
-        status = peer_tell(actor->peer, &blob);
+        status = peer_send(actor->peer, &msg);
     return status;
 }
 
@@ -647,7 +648,7 @@ static void an_interruption_ends_telling_a_peer_that_does_not_listen(void **stat
 
 /* ---- frames ---- */
 
-enum { STREAM_MAX = 4 * (FRAME_HEAD + BLOB_MAX) };
+enum { STREAM_MAX = 4 * (FRAME_HEAD + MSG_MAX) };
 
 struct stream {
     size_t length;
@@ -676,14 +677,14 @@ static void frames_are_put_together_from_any_pieces(void **state)
     (void)state;
     for (int round = 0; round < 500; round++) {
         struct stream stream = {0};
-        char bytes[BLOB_MAX];
+        char bytes[MSG_MAX];
         size_t lengths[8], told = 0, heard = 0;
         uint64_t from = seed;
         int other;
         struct channel *channel = half_channel(&other, LONG_MS);
         for (size_t i = 0; i < LENGTH(lengths); i++) {
             bool beat = next_random(&seed) % 3 == 0;
-            size_t length = next_random(&seed) % (round % 10 ? 100 : BLOB_MAX);
+            size_t length = next_random(&seed) % (round % 10 ? 100 : MSG_MAX);
             for (size_t at = 0; at < length; at++)
                 bytes[at] = (char)(at + told);
             size_t before = stream.length;
@@ -692,7 +693,7 @@ static void frames_are_put_together_from_any_pieces(void **state)
                 lengths[told++] = length;
         }
         for (size_t at = 0; at < stream.length || heard < told;) {
-            struct blob blob;
+            struct msg msg;
             size_t piece = 1 + next_random(&seed) % (round % 3 ? 40 : 9000);
             piece = piece < stream.length - at ? piece : stream.length - at;
             assert_true(!piece || give(other, stream.bytes + at, piece));
@@ -704,10 +705,10 @@ static void frames_are_put_together_from_any_pieces(void **state)
                          (unsigned long long)from, heard, told);
             if (!status)
                 continue;
-            channel_take(channel, &blob);
-            assert_int_equal(blob.length, lengths[heard]);
-            for (size_t i = 0; i < blob.length; i++)
-                assert_true(blob.bytes[i] == (char)(i + heard));
+            channel_take(channel, &msg);
+            assert_int_equal(msg.length, lengths[heard]);
+            for (size_t i = 0; i < msg.length; i++)
+                assert_true(msg.bytes[i] == (char)(i + heard));
             heard++;
         }
         channel_close(channel);
@@ -721,13 +722,13 @@ static void heartbeats_count_behind_messages_that_wait_for_hours(void **state)
     enum { BEATS = 64, ROUNDS = 40 };
     static const char last[] = "code=5\nwhy=broken\n";
     struct stream beats = {0}, messages = {0};
-    struct blob blob = {0};
+    struct msg msg = {0};
     int other;
     struct channel *channel = half_channel(&other, SHORT_MS);
     (void)state;
     for (int i = 0; i < BEATS; i++)
         add_frame(&beats, FRAME_BEAT, "", 0);
-    add_frame(&messages, FRAME_DATA, blob.bytes, BLOB_MAX - 1);
+    add_frame(&messages, FRAME_DATA, msg.bytes, MSG_MAX - 1);
     add_frame(&messages, FRAME_BEAT, "", 0);
     add_frame(&messages, FRAME_DATA, "second", 6);
     assert_true(give(other, messages.bytes, messages.length));
@@ -744,11 +745,11 @@ static void heartbeats_count_behind_messages_that_wait_for_hours(void **state)
     messages.length = 0;
     add_frame(&messages, FRAME_END, last, strlen(last));
     assert_true(give(other, messages.bytes, messages.length));
-    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), 0);
-    assert_int_equal(blob.length, BLOB_MAX - 1);
-    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "second");
-    assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), -EREMOTEIO);
+    assert_int_equal(peer_recv(&channel->peer, &msg, NULL, NULL), 0);
+    assert_int_equal(msg.length, MSG_MAX - 1);
+    assert_int_equal(peer_recv(&channel->peer, &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "second");
+    assert_int_equal(peer_recv(&channel->peer, &msg, NULL, NULL), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the client says: broken");
     channel_close(channel);
     close(other);
@@ -761,10 +762,10 @@ static void random_stream(struct stream *stream, uint64_t *seed)
     static const char *const ends[] = {"code=4\nwhy=x\n", "why=y\ncode=0x5\n", "code=\nwhy=\n", ""};
     stream->length = 0;
     for (uint64_t frames = 1 + next_random(seed) % 5; frames; frames--) {
-        char kind = kinds[next_random(seed) % LENGTH(kinds)], bytes[BLOB_MAX] = {0};
+        char kind = kinds[next_random(seed) % LENGTH(kinds)], bytes[MSG_MAX] = {0};
         const char *end = ends[next_random(seed) % LENGTH(ends)];
         bool big = next_random(seed) % 64 == 0;
-        size_t length = next_random(seed) % (big ? BLOB_MAX : 60);
+        size_t length = next_random(seed) % (big ? MSG_MAX : 60);
         for (size_t i = 0; i < length; i++)
             bytes[i] = (char)next_random(seed);
         if (kind == FRAME_END)
@@ -808,9 +809,9 @@ static void mutate(struct stream *stream, uint64_t *seed)
 static int drain(struct channel *channel, bool greeting, size_t *messages)
 {
     for (int waits = 0; waits < 100;) {
-        struct blob blob;
+        struct msg msg;
         int status = greeting ? channel_ready(channel, FRAME_GREETING)
-                              : peer_hear(&channel->peer, &blob, NULL, NULL);
+                              : peer_recv(&channel->peer, &msg, NULL, NULL);
         if (status < 0)
             return status;
         if (greeting && !status) { /* there is more than fits at once */
@@ -818,9 +819,9 @@ static int drain(struct channel *channel, bool greeting, size_t *messages)
             continue;
         }
         if (greeting)
-            channel_take(channel, &blob);
-        if (blob.length >= BLOB_MAX || blob.bytes[blob.length])
-            return (fail)(-ENOMSG, "a message of %zu bytes", blob.length);
+            channel_take(channel, &msg);
+        if (msg.length >= MSG_MAX || msg.bytes[msg.length])
+            return (fail)(-ENOMSG, "a message of %zu bytes", msg.length);
         ++*messages;
     }
     return (fail)(-ENOMSG, "the stream has ended, and yet it waits");
@@ -885,11 +886,11 @@ static void a_frame_that_is_not_ours_is_named(void **state)
                  {"WEFT01 E 000000\n", "left with a message that cannot be read"}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct blob blob;
+        struct msg msg;
         int other;
         struct channel *channel = half_channel(&other, LONG_MS);
         assert_true(give(other, cases[i].bytes, strlen(cases[i].bytes)));
-        assert_int_equal(peer_hear(&channel->peer, &blob, NULL, NULL), -EPROTO);
+        assert_int_equal(peer_recv(&channel->peer, &msg, NULL, NULL), -EPROTO);
         assert_contains(fail_reason(), cases[i].reason);
         channel_close(channel);
         close(other);
@@ -948,18 +949,18 @@ static unsigned free_port(void)
 static struct peer *dial_and_greet(const char *address, unsigned port, const char *word)
 {
     struct peer *peer;
-    struct blob greeting;
+    struct msg greeting;
     if (tcp_dial(&peer, address, port, LONG_MS, &patient))
         fail_msg("%s", fail_reason());
-    print_blob(&greeting, word);
-    assert_int_equal(peer_tell(peer, &greeting), 0);
+    print_msg(&greeting, word);
+    assert_int_equal(peer_send(peer, &greeting), 0);
     return peer;
 }
 
 static struct peer *accept_greeting(struct listener *listener, const char *word)
 {
     struct peer *peer;
-    struct blob greeting;
+    struct msg greeting;
     if (tcp_accept(listener, &patient, &peer, &greeting))
         fail_msg("%s", fail_reason());
     assert_string_equal(greeting.bytes, word);
@@ -972,22 +973,22 @@ static void check_connection(const char *listen_on, const char *dial)
     struct listener *listener = listen_at(listen_on);
     struct peer *client = dial_and_greet(dial, tcp_port(listener), "hello");
     struct peer *server = accept_greeting(listener, "hello");
-    struct blob blob;
+    struct msg msg;
     assert_int_equal(client->rank, PEER_CLIENT);
     assert_int_equal(server->rank, PEER_SERVER);
-    print_blob(&blob, "yes");
-    assert_int_equal(peer_tell(server, &blob), 0);
-    print_blob(&blob, "?");
-    assert_int_equal(peer_hear(client, &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "yes");
-    print_blob(&blob, "go");
-    assert_int_equal(peer_tell(client, &blob), 0);
-    print_blob(&blob, "?");
-    assert_int_equal(peer_hear(server, &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, "go");
+    print_msg(&msg, "yes");
+    assert_int_equal(peer_send(server, &msg), 0);
+    print_msg(&msg, "?");
+    assert_int_equal(peer_recv(client, &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "yes");
+    print_msg(&msg, "go");
+    assert_int_equal(peer_send(client, &msg), 0);
+    print_msg(&msg, "?");
+    assert_int_equal(peer_recv(server, &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "go");
     assert_true(*client->here && *server->here);
     peer_close(client);
-    assert_int_equal(peer_hear(server, &blob, NULL, NULL), -ECONNRESET);
+    assert_int_equal(peer_recv(server, &msg, NULL, NULL), -ECONNRESET);
     peer_close(server);
     tcp_close(listener);
     assert_string_equal(warnings, "");
@@ -1138,14 +1139,14 @@ static void an_interruption_ends_dialling_and_accepting(void **state)
     struct listener *listener = listen_at("127.0.0.1");
     unsigned port = free_port();
     struct peer *peer = NULL;
-    struct blob blob;
+    struct msg msg;
     (void)state;
     uint64_t since_ms = clock_ms();
     stop_after_ms(60);
     assert_int_equal(tcp_dial(&peer, "127.0.0.1", port, BOUND_MS, &patient), -EINTR);
     assert_string_equal(fail_reason(), "interrupted");
     stop_after_ms(60);
-    assert_int_equal(tcp_accept(listener, &patient, &peer, &blob), -EINTR);
+    assert_int_equal(tcp_accept(listener, &patient, &peer, &msg), -EINTR);
     assert_string_equal(fail_reason(), "interrupted");
     assert_in_range(clock_ms() - since_ms, 0, BOUND_MS);
     stop = 0;
@@ -1196,14 +1197,14 @@ static void a_server_without_descriptors_says_so_once_and_does_not_spin(void **s
     struct listener *listener = listen_at("127.0.0.1");
     struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real"), *peer = NULL;
     struct rlimit before, none;
-    struct blob blob;
+    struct msg msg;
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = STDERR_FILENO + 1, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     uint64_t used_ms = cpu_ms();
     stop_after_ms(400);
-    int status = tcp_accept(listener, &patient, &peer, &blob);
+    int status = tcp_accept(listener, &patient, &peer, &msg);
     used_ms = cpu_ms() - used_ms;
     stop = 0;
     setrlimit(RLIMIT_NOFILE, &before);
@@ -1304,19 +1305,19 @@ static void a_slow_client_keeps_nobody_waiting_and_gets_its_turn(void **state)
 struct accepting {
     struct listener *listener;
     struct peer *peer;
-    struct blob greeting;
+    struct msg greeting;
     int status;
 };
 
 static void *accept_one(void *arg)
 {
     struct accepting *a = arg;
-    struct blob answer;
+    struct msg answer;
     a->status = tcp_accept(a->listener, &patient, &a->peer, &a->greeting);
     if (!a->status)
-        a->status = blob_print(&answer, "welcome");
+        a->status = msg_print(&answer, "welcome");
     if (!a->status)
-        a->status = peer_tell(a->peer, &answer);
+        a->status = peer_send(a->peer, &answer);
     return NULL;
 }
 
@@ -1324,7 +1325,7 @@ static void silent_strangers_do_not_keep_a_real_client_out(void **state)
 {
     struct accepting a = {.listener = listen_at("127.0.0.1")};
     int fds[20];
-    struct blob answer;
+    struct msg answer;
     pthread_t thread;
     (void)state;
     assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
@@ -1332,7 +1333,7 @@ static void silent_strangers_do_not_keep_a_real_client_out(void **state)
     for (size_t i = 0; i < LENGTH(fds); i++)
         fds[i] = stranger(tcp_port(a.listener));
     struct peer *client = dial_and_greet("127.0.0.1", tcp_port(a.listener), "real");
-    int heard = peer_hear(client, &answer, NULL, NULL);
+    int heard = peer_recv(client, &answer, NULL, NULL);
     uint64_t waited_ms = clock_ms() - since_ms;
     pthread_join(thread, NULL);
     assert_int_equal(heard, 0);
@@ -1386,13 +1387,13 @@ static struct {
 static int invite_a_silent_stranger(void **state)
 {
     struct peer *peer;
-    struct blob blob;
+    struct msg msg;
     (void)state;
     silent.listener = listen_at("127.0.0.1");
     silent.fd = stranger(tcp_port(silent.listener));
     silent.since_ms = clock_ms();
     stop_after_ms(60);
-    int status = tcp_accept(silent.listener, &patient, &peer, &blob);
+    int status = tcp_accept(silent.listener, &patient, &peer, &msg);
     stop = 0;
     return status == -EINTR ? 0 : -1;
 }
@@ -1419,7 +1420,7 @@ static void a_stranger_that_says_nothing_is_dropped_after_the_greeting_limit(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peers_swap_blobs),
+        cmocka_unit_test(peers_swap_messages),
         cmocka_unit_test(peers_carry_messages_up_to_the_bound_whatever_is_in_them),
         cmocka_unit_test(peers_refuse_a_message_over_the_bound_and_send_nothing_of_it),
         cmocka_unit_test(peers_meet_at_the_same_word_again_and_again),
@@ -1431,7 +1432,7 @@ int main(void)
         cmocka_unit_test(heartbeats_keep_a_slow_peer_alive_far_beyond_the_timeout),
         cmocka_unit_test(heartbeats_are_at_most_four_a_second),
         cmocka_unit_test(heartbeats_count_behind_a_message_that_waits),
-        cmocka_unit_test(a_vigil_speaks_for_its_end_but_not_for_ever),
+        cmocka_unit_test(keepalives_stop_after_their_limit),
         cmocka_unit_test(a_peer_that_closes_is_lost_at_once),
         cmocka_unit_test(what_was_told_before_closing_is_heard),
         cmocka_unit_test(the_reason_of_leaving_travels),

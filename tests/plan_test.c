@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From options to a plan: the rules among options in their sentences, what a plan asks of the
  * fabric, how a sample is corrected, and which CPUs the two ends use. */
+#include "core/opt.h"
 #include "tool/tool.h"
 
 #include <errno.h>
@@ -163,7 +164,7 @@ static void a_type_of_gpu_without_a_gpu_is_warned_of(void **state)
 static void a_server_does_not_repeat_the_warnings_of_its_client(void **state)
 {
     struct asked client, server;
-    struct blob text = {0};
+    struct msg text = {0};
     (void)state;
     ASK(&client, "host", "--report-all", "-D", "5", "-n", "7", "-s", "1:64");
     ASK(&server, "-n", "9");
@@ -179,7 +180,7 @@ static void a_server_does_not_repeat_the_warnings_of_its_client(void **state)
 static void both_ends_get_the_same_plan_of_every_shared_option(void **state)
 {
     struct asked client, server;
-    struct blob first = {0}, second = {0};
+    struct msg first = {0}, second = {0};
     (void)state;
     ASK(&client, "host", "-n5", "--warmup=0", "--latency-gap=0", "-s8:1K", "--no-idc", "--no-ll",
         "--unrestricted");
@@ -259,15 +260,15 @@ static void a_fabric_that_does_not_reach_a_gpu_is_refused_by_name(void **state)
     (void)state;
     ASK(&asked, "host", "-t", "0");
     for (int rank = 0; rank < 2; rank++) {
-        asked.plan.makers[rank] = MEMORY_NVIDIA;
+        asked.plan.vendors[rank] = MEMORY_NVIDIA;
         assert_int_equal(bench_can(&asked.plan, &op_write, &fabric, &none), -ENOTSUP);
         assert_string_equal(fail_reason(), "odd does not reach memory of NVIDIA GPUs: it is old");
         assert_int_equal(bench_can(&asked.plan, &op_write, &fabric, &some), -ENOTSUP);
-        asked.plan.makers[rank] = MEMORY_AMD;
+        asked.plan.vendors[rank] = MEMORY_AMD;
         assert_int_equal(bench_can(&asked.plan, &op_write, &fabric, &some), 0);
         assert_int_equal(bench_can(&asked.plan, &op_read, &fabric, &some), -ENOTSUP);
         assert_string_equal(fail_reason(), "odd cannot read on GPU memory");
-        asked.plan.makers[rank] = MEMORY_CPU;
+        asked.plan.vendors[rank] = MEMORY_CPU;
     }
 }
 
@@ -346,9 +347,9 @@ static void two_ends_share_a_cpu_only_on_one_machine_and_one_cpu(void **state)
                  {"", "", false, false}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct blob mine, theirs;
-        blob_print(&mine, "%s", cases[i].mine);
-        blob_print(&theirs, "%s", cases[i].theirs);
+        struct msg mine, theirs;
+        msg_print(&mine, "%s", cases[i].mine);
+        msg_print(&theirs, "%s", cases[i].theirs);
         if (cpu_shared(&mine, &theirs) != cases[i].shared)
             fail_msg("case %zu", i);
         if (cpu_roams(&mine, &theirs) != cases[i].roams)
@@ -384,7 +385,7 @@ static void ends_that_take_each_others_cpu_are_told_once(void **state)
 struct place {
     int64_t cpu, pair[2];
     int pinned, found;
-    struct blob text;
+    struct msg text;
 };
 
 static void *look_around(void *arg)

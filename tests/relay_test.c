@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer over a carrier of whole messages: here two rings in memory that can run full, break and
  * carry what no Weft would send. Upper bounds of time are generous. */
+#include "core/clock.h"
 #include "peer/life.h"
 
 #include <errno.h>
@@ -161,7 +162,7 @@ struct actor {
     struct peer *peer;
     const char *word;
     int (*act)(struct actor *actor);
-    struct blob blob;
+    struct msg msg;
     int status;
     char reason[256];
     pthread_t thread;
@@ -187,22 +188,22 @@ static void join(struct actor *actor)
 
 static int act_swap(struct actor *actor)
 {
-    struct blob mine;
-    int status = blob_print(&mine, "%s", actor->word);
-    return status ? status : peer_swap(actor->peer, &mine, &actor->blob);
+    struct msg mine;
+    int status = msg_print(&mine, "%s", actor->word);
+    return status ? status : peer_swap(actor->peer, &mine, &actor->msg);
 }
 
 static int act_meet(struct actor *actor)
 {
     int status = 0;
     for (int i = 0; i < 100 && !status; i++)
-        status = peer_meet(actor->peer, actor->word, NULL, NULL);
+        status = peer_barrier(actor->peer, actor->word, NULL, NULL);
     return status;
 }
 
 static int act_hear(struct actor *actor)
 {
-    return peer_hear(actor->peer, &actor->blob, NULL, NULL);
+    return peer_recv(actor->peer, &actor->msg, NULL, NULL);
 }
 
 static int nothing_to_do(void *arg)
@@ -213,7 +214,7 @@ static int nothing_to_do(void *arg)
 
 static int act_hear_spinning(struct actor *actor)
 {
-    return peer_hear(actor->peer, &actor->blob, nothing_to_do, NULL);
+    return peer_recv(actor->peer, &actor->msg, nothing_to_do, NULL);
 }
 
 static int act_alive(struct actor *actor)
@@ -226,10 +227,10 @@ static int act_alive(struct actor *actor)
 
 static int act_fill(struct actor *actor)
 {
-    struct blob blob = {.length = BLOB_MAX - 1};
+    struct msg msg = {.length = MSG_MAX - 1};
     int status = 0;
     while (!status)
-        status = peer_tell(actor->peer, &blob);
+        status = peer_send(actor->peer, &msg);
     return status;
 }
 
@@ -239,17 +240,17 @@ static int (*const waits[])(struct actor *) = {act_hear, act_hear_spinning, act_
 
 static void tell(struct peer *peer, const char *text)
 {
-    struct blob blob;
-    assert_int_equal(blob_print(&blob, "%s", text), 0);
-    assert_int_equal(peer_tell(peer, &blob), 0);
+    struct msg msg;
+    assert_int_equal(msg_print(&msg, "%s", text), 0);
+    assert_int_equal(peer_send(peer, &msg), 0);
 }
 
 static void assert_hears(struct peer *peer, const char *text)
 {
-    struct blob blob;
-    assert_int_equal(peer_hear(peer, &blob, NULL, NULL), 0);
-    assert_string_equal(blob.bytes, text);
-    assert_int_equal(blob.length, strlen(text));
+    struct msg msg;
+    assert_int_equal(peer_recv(peer, &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, text);
+    assert_int_equal(msg.length, strlen(text));
 }
 
 /* ---- meeting ---- */
@@ -272,8 +273,8 @@ static void relayed_ends_swap_and_meet(void **state)
         client.act = server.act = act_meet;
         client.word = server.word = "size 8";
     }
-    assert_string_equal(client.blob.bytes, "from the server");
-    assert_string_equal(server.blob.bytes, "from the client");
+    assert_string_equal(client.msg.bytes, "from the server");
+    assert_string_equal(server.msg.bytes, "from the client");
     close_pair(pair, wires);
 }
 
@@ -296,23 +297,23 @@ static void relayed_ends_that_are_out_of_step_say_so(void **state)
 static void a_relay_carries_messages_up_to_the_bound_and_refuses_longer_ones(void **state)
 {
     (void)state;
-    static const size_t lengths[] = {0, 1, 4096, BLOB_MAX - 1};
+    static const size_t lengths[] = {0, 1, 4096, MSG_MAX - 1};
     struct peer *pair[2];
     struct wires *wires = open_pair(pair, LONG_MS);
-    struct blob sent, got;
+    struct msg sent, got;
     for (size_t at = 0; at < sizeof sent.bytes; at++)
         sent.bytes[at] = (char)(at * 37 + at / 256);
     for (size_t i = 0; i < LENGTH(lengths); i++) {
         sent.length = lengths[i];
         memset(&got, 0x55, sizeof got);
-        assert_int_equal(peer_tell(pair[0], &sent), 0);
-        assert_int_equal(peer_hear(pair[1], &got, NULL, NULL), 0);
+        assert_int_equal(peer_send(pair[0], &sent), 0);
+        assert_int_equal(peer_recv(pair[1], &got, NULL, NULL), 0);
         assert_int_equal(got.length, sent.length);
         assert_memory_equal(got.bytes, sent.bytes, sent.length);
         assert_int_equal(got.bytes[got.length], 0);
     }
-    sent.length = BLOB_MAX;
-    assert_int_equal(peer_tell(pair[0], &sent), -EMSGSIZE);
+    sent.length = MSG_MAX;
+    assert_int_equal(peer_send(pair[0], &sent), -EMSGSIZE);
     assert_contains(fail_reason(), "8192 bytes, the bound is 8191");
     assert_int_equal(waiting(&wires->ring[0]), 0);
     close_pair(pair, wires);
@@ -345,11 +346,11 @@ struct spinning {
 static int answer_after_a_while(void *arg)
 {
     struct spinning *spinning = arg;
-    struct blob blob;
+    struct msg msg;
     if (++spinning->calls != 3000)
         return 0;
-    int status = blob_print(&blob, "meet=here\n");
-    return status ? status : peer_tell(spinning->other, &blob);
+    int status = msg_print(&msg, "meet=here\n");
+    return status ? status : peer_send(spinning->other, &msg);
 }
 
 static int give_up(void *arg)
@@ -364,11 +365,11 @@ static void relayed_waits_make_progress_and_are_ended_by_it(void **state)
     struct peer *pair[2];
     struct wires *wires = open_pair(pair, LONG_MS);
     struct spinning spinning = {.other = pair[1]};
-    struct blob blob;
+    struct msg msg;
     int calls = 0;
-    assert_int_equal(peer_meet(pair[0], "here", answer_after_a_while, &spinning), 0);
+    assert_int_equal(peer_barrier(pair[0], "here", answer_after_a_while, &spinning), 0);
     assert_true(spinning.calls >= 3000);
-    assert_int_equal(peer_hear(pair[0], &blob, give_up, &calls), -EIO);
+    assert_int_equal(peer_recv(pair[0], &msg, give_up, &calls), -EIO);
     assert_string_equal(fail_reason(), "the link is lost");
     assert_int_equal(calls, 5);
     close_pair(pair, wires);
@@ -501,7 +502,7 @@ static void relayed_last_words_become_the_sentence(void **state)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct peer *pair[2];
         struct wires *wires = open_pair(pair, LONG_MS);
-        struct blob blob;
+        struct msg msg;
         tell(pair[1], "before the end");
         peer_end(pair[1], cases[i].status, cases[i].why);
         peer_end(pair[1], -EIO, "said twice");
@@ -512,10 +513,10 @@ static void relayed_last_words_become_the_sentence(void **state)
             (fail)(0, "%s", "");
             assert_int_equal(peer_alive(pair[0]), cases[i].becomes);
             assert_string_equal(fail_reason(), cases[i].reason);
-            assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), cases[i].becomes);
+            assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), cases[i].becomes);
         }
-        blob.length = 0;
-        assert_int_equal(peer_tell(pair[0], &blob), cases[i].becomes);
+        msg.length = 0;
+        assert_int_equal(peer_send(pair[0], &msg), cases[i].becomes);
         assert_string_equal(fail_reason(), cases[i].reason);
         close_pair(pair, wires);
     }
@@ -607,19 +608,19 @@ static void garbage_is_refused_and_the_sender_is_told(void **state)
                  {"\0", 1, "does not speak Weft's protocol"},
                  {"Hello", 5, "does not speak Weft's protocol"},
                  {"E?", 2, "left with a message that cannot be read"},
-                 {large, BLOB_MAX + 1, "of 8192 bytes, the bound is 8191"},
+                 {large, MSG_MAX + 1, "of 8192 bytes, the bound is 8191"},
                  {large, CARRIER_MAX, "the bound is 8191"},
                  {large, (size_t)1 << 40, "the bound is 8191"},
                  {large, SIZE_MAX, "the bound is 8191"}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct peer *pair[2];
         struct wires *wires = open_pair(pair, LONG_MS);
-        struct blob blob;
+        struct msg msg;
         tell(pair[1], "good");
         assert_int_equal(put(&wires->ring[1], cases[i].bytes, cases[i].length), 0);
         tell(pair[1], "behind it");
         assert_hears(pair[0], "good");
-        assert_int_equal(peer_hear(pair[0], &blob, NULL, NULL), -EPROTO);
+        assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), -EPROTO);
         assert_contains(fail_reason(), cases[i].reason);
         assert_int_equal(peer_alive(pair[0]), -EPROTO);
         peer_end(pair[0], -EPROTO, "nonsense");
@@ -635,7 +636,7 @@ static void a_full_frame_of_every_kind_does_no_harm(void **state)
     for (int kind = 0; kind < 256; kind++) {
         struct peer *pair[2];
         struct wires *wires = open_pair(pair, LONG_MS);
-        char bytes[BLOB_MAX];
+        char bytes[MSG_MAX];
         memset(bytes, '=', sizeof bytes);
         bytes[0] = (char)kind;
         assert_int_equal(put(&wires->ring[1], bytes, sizeof bytes), 0);
@@ -681,10 +682,10 @@ static void an_interruption_ends_every_relayed_wait(void **state)
 
 static int act_late_answer(struct actor *actor)
 {
-    struct blob blob;
+    struct msg msg;
     rest_ms(300);
-    int status = blob_print(&blob, "%s", actor->word);
-    return status ? status : peer_tell(actor->peer, &blob);
+    int status = msg_print(&msg, "%s", actor->word);
+    return status ? status : peer_send(actor->peer, &msg);
 }
 
 /* A carrier cannot be slept on, yet a long wait must leave the CPU to others. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CXI table, the boxed table of ucx_perftest and its CSV, letter by letter: header, rows,
  * samples and endings of runs whose numbers are known. */
+#include "core/opt.h"
 #include "tool/tool.h"
 
 #include <errno.h>
@@ -558,15 +559,15 @@ static void boxed_row(struct sheet *sheet, const struct weft_result *result)
 /* The two rows of the manual's example: 8 bytes, a second and then the rest. */
 static const struct weft_result first_second = {
     .iterations = 586527,
-    .latency_us = {.typical = 0.845, .moment = 0.852, .overall = 0.852},
-    .bandwidth = {.moment = 586527.0 * 8, .overall = 586527.0 * 8},
-    .rate = {.moment = 586527, .overall = 586527}};
+    .latency_us = {.typical = 0.845, .recent = 0.852, .overall = 0.852},
+    .bandwidth = {.recent = 586527.0 * 8, .overall = 586527.0 * 8},
+    .rate = {.recent = 586527, .overall = 586527}};
 static const struct weft_result whole = {
     .final = 1,
     .iterations = 1000000,
-    .latency_us = {.typical = 0.844, .moment = 0.848, .overall = 0.851},
-    .bandwidth = {.moment = 589339.0 * 8, .overall = 587681.0 * 8},
-    .rate = {.moment = 589339, .overall = 587681}};
+    .latency_us = {.typical = 0.844, .recent = 0.848, .overall = 0.851},
+    .bandwidth = {.recent = 589339.0 * 8, .overall = 587681.0 * 8},
+    .rate = {.recent = 589339, .overall = 587681}};
 
 #define FIRST_ROW                                                                                  \
     "        586527     0.845     0.852     0.852       4.47       4.47      586527      586527\n"
@@ -662,9 +663,9 @@ static void thousands_are_separated_without_any_locale(void **state)
     static const struct weft_result large = {
         .final = 1,
         .iterations = 1234567,
-        .latency_us = {.typical = 1234.5, .moment = 0.5, .overall = 12.25},
-        .bandwidth = {.moment = 1234567.89 * 1024 * 1024, .overall = 999.99 * 1024 * 1024},
-        .rate = {.moment = 1000, .overall = 123456789}};
+        .latency_us = {.typical = 1234.5, .recent = 0.5, .overall = 12.25},
+        .bandwidth = {.recent = 1234567.89 * 1024 * 1024, .overall = 999.99 * 1024 * 1024},
+        .rate = {.recent = 1000, .overall = 123456789}};
     struct sheet sheet;
     (void)state;
     assert_non_null(setlocale(LC_ALL, "C"));

@@ -52,7 +52,7 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct soft *soft = calloc(1, sizeof *soft);
-        struct blob address = {0}, key = {0};
+        struct msg address = {0}, key = {0};
         struct remote remote;
         int ends[2], given[2];
         char byte;

@@ -10,17 +10,17 @@
 
 static void stay_if(const char *where)
 {
-    const char *wish = getenv("WEFT_STUCK");
-    while (wish && strcmp(wish, where) == 0)
+    const char *request = getenv("WEFT_STUCK");
+    while (request && strcmp(request, where) == 0)
         pause();
 }
 
 static int stuck_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
 {
-    const char *wish = getenv("WEFT_STUCK");
+    const char *request = getenv("WEFT_STUCK");
     stay_if("list");
     say(arg, "good", "a device");
-    if (wish && strcmp(wish, "die") == 0) {
+    if (request && strcmp(request, "die") == 0) {
         fprintf(stderr, "the vendor's \033[31mlast words\n");
         abort();
     }

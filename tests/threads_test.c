@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whole runs between two threads of one process, which share one mapping: what ThreadSanitizer
  * can see of the run, the peer and the software NIC. */
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/tool.h"
 
 #include <errno.h>
@@ -48,16 +50,16 @@ static void *half_run(void *arg)
     if (!out)
         return NULL;
     report_table_open(&table, out, NULL);
-    struct bench_wish wish = {.title = half->kind->title,
-                              .plan = &half->plan,
-                              .set = &half->set,
-                              .op = half->kind->op,
-                              .method = &method_latency,
-                              .fabric = &half->fabric,
-                              .nonce = "00112233445566778899aabbccddeeff",
-                              .peer = half->peer,
-                              .report = &table.report};
-    half->status = bench_run(&wish);
+    struct bench_request request = {.title = half->kind->title,
+                                    .plan = &half->plan,
+                                    .set = &half->set,
+                                    .op = half->kind->op,
+                                    .method = &method_latency,
+                                    .fabric = &half->fabric,
+                                    .nonce = "00112233445566778899aabbccddeeff",
+                                    .peer = half->peer,
+                                    .report = &table.report};
+    half->status = bench_run(&request);
     snprintf(half->reason, sizeof half->reason, "%s", fail_reason());
     fclose(out);
     peer_close(half->peer);

@@ -5,6 +5,9 @@
 #ifndef WEFT_BENCH_H
 #define WEFT_BENCH_H
 
+#include "core/clock.h"
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "fabric/fabric.h"
 #include "peer/peer.h"
 
@@ -23,9 +26,9 @@ struct plan {
     char device[FABRIC_DEVICE_MAX];
     uint64_t service, port;
     int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
-    int gpu_type;           /* this end's: 1 + place in memory_makers, 0: whatever there is */
+    int gpu_type;           /* this end's: 1 + place in memory_vendors, 0: whatever there is */
     /* Whose GPU each end's buffer is on, once it is known, by its rank; MEMORY_CPU: none. */
-    enum memory_maker makers[2];
+    enum memory_vendor vendors[2];
     uint64_t iters, duration_s, warmup, gap_us;
     struct opt_range size;
     bool unrestricted, no_idc, no_ll, report_all, rendezvous;
@@ -118,8 +121,8 @@ void stats_add(struct stats *stats, const uint64_t *ps, size_t n);
 
 /* ---- a run over time ---- */
 
-/* What a stretch of a run came to. */
-struct stretch {
+/* What a interval of a run came to. */
+struct interval {
     uint64_t end_ps; /* since the measurement began */
     uint64_t count;
     uint64_t min_ps, max_ps; /* UINT64_MAX and 0: not known */
@@ -129,11 +132,11 @@ struct stretch {
 enum { SERIES_MAX = 256 };
 struct series {
     size_t count;
-    struct stretch stretches[SERIES_MAX];
+    struct interval intervals[SERIES_MAX];
 };
 
-/* Adds the next stretch, unless nothing happened in it. Without room, every two become one. */
-void series_add(struct series *series, const struct stretch *stretch);
+/* Adds the next interval, unless nothing happened in it. Without room, every two become one. */
+void series_add(struct series *series, const struct interval *interval);
 
 /* ---- what disturbed us ---- */
 
@@ -164,13 +167,13 @@ int cpu_pin(int64_t cpu);
 int cpu_pair(int64_t pair[2]);
 
 /* The CPUs this thread may use and the machine they are on, as lines for the other end. */
-int cpu_describe(struct blob *text);
+int cpu_describe(struct msg *text);
 
 /* Can the two ends only run in turns? mine and theirs are such lines. */
-bool cpu_shared(const struct blob *mine, const struct blob *theirs);
+bool cpu_shared(const struct msg *mine, const struct msg *theirs);
 
 /* Are they on one machine, and at least one of them free to go where the other is? */
-bool cpu_roams(const struct blob *mine, const struct blob *theirs);
+bool cpu_roams(const struct msg *mine, const struct msg *theirs);
 
 /* ---- ops and methods ---- */
 
@@ -221,8 +224,8 @@ extern const struct method method_latency;
 
 /* The time and the samples of a test, in ticks: what is printed is computed when it is printed. */
 struct tally {
-    uint64_t begin;   /* of the stretch being measured; pauses are not in it */
-    uint64_t elapsed; /* of the stretches before */
+    uint64_t begin;   /* of the interval being measured; pauses are not in it */
+    uint64_t elapsed; /* of the intervals before */
     uint64_t next;    /* when to look up from the loop */
     uint64_t look, looked, interval, reported, duration;
     uint64_t done, reported_done, reported_elapsed; /* confirmed; and at the last report */
@@ -237,7 +240,7 @@ struct test_op {
     bool atomic;     /* on a value of four or eight bytes, in layout short alone */
     enum amo_op amo; /* and which */
     bool fetch;
-    bool hears; /* its messages are acknowledged by the target, which polls for them */
+    bool needs_ack; /* its messages are acknowledged by the target, which polls for them */
 
     /* Both ends, outside the timing: run->xfer and run->post. */
     int (*prepare)(struct run *run);
@@ -251,7 +254,7 @@ struct test_op {
     int (*before)(struct run *run, uint64_t number);
     int (*after)(struct run *run, uint64_t number);
     int (*finish)(struct run *run, uint64_t count);
-    int (*answer)(struct run *run, const struct blob *ask, struct blob *answer);
+    int (*answer)(struct run *run, const struct msg *ask, struct msg *answer);
 };
 
 extern const struct test_op test_am, test_put, test_get, test_add, test_fadd, test_swap, test_cswap;
@@ -276,7 +279,7 @@ struct test_facts {
     const char *method, *proves;
     unsigned legs;
     const struct clock *clock;
-    const struct blob *about[2]; /* buffer, fabric and name of this end, and of the other */
+    const struct msg *about[2]; /* buffer, fabric and name of this end, and of the other */
 };
 
 /* Who is told of results. */
@@ -321,7 +324,7 @@ struct bench_facts {
     const struct clock *ticks; /* the client's, at the client */
     char clock[128];           /* the client's clock and its cost */
     char remote[64];           /* the other end's name on the fabric */
-    struct blob about[2];      /* the machines, as machine_describe does: ours, theirs */
+    struct msg about[2];       /* the machines, as machine_describe does: ours, theirs */
 };
 
 struct result {
@@ -359,7 +362,7 @@ struct report {
 /* ---- run ---- */
 
 /* What a tool hands over. */
-struct bench_wish {
+struct bench_request {
     const char *title;
     const struct plan *plan;
     const struct opt_set *set;
@@ -378,13 +381,13 @@ int bench_can(const struct plan *plan, const struct op *op, const struct fabric_
 
 /* One run between two ends, from opening the fabric to the last line. If *peer->stop is set the
  * run ends early with -EINTR, what was measured reported and the other end told. */
-int bench_run(const struct bench_wish *wish);
+int bench_run(const struct bench_request *request);
 
 /* The state of a run: for ops and methods. */
 struct run {
     const char *name; /* of the op, for sentences */
     enum verb verb;
-    const struct bench_wish *wish;
+    const struct bench_request *request;
     const struct plan *plan;
     const struct op *op;
     struct peer *peer;
@@ -430,7 +433,7 @@ struct run {
     bool exposed;   /* the buffer is reachable */
     char form[128]; /* the fabric, for sentences */
     struct weft_histogram *histogram;
-    enum memory_maker makers[2]; /* whose GPU each end's buffer is on, by its rank */
+    enum memory_vendor vendors[2]; /* whose GPU each end's buffer is on, by its rank */
 };
 
 /* Posts an operation, making room if there is none: DONE, LATER or -errno. */
@@ -447,18 +450,18 @@ int run_wait(struct run *run, enum verb verb);
 
 /* Between two looks for something that is not there yet: yields where it must, and now and then
  * looks at the other end and at the time. */
-struct patience {
+struct backoff {
     unsigned polls;
     uint64_t since_ms;
 };
-int run_patience(struct run *run, struct patience *patience);
+int run_backoff(struct run *run, struct backoff *backoff);
 
 /* Target: a poll that makes progress and finds nothing; yields if the ends share a CPU. */
 void run_idle(struct run *run);
 
 /* Target, one-sided: answers the initiator's questions until he is done. */
 int run_serve(struct run *run,
-              int (*answer)(struct run *run, const struct blob *ask, struct blob *answer));
+              int (*answer)(struct run *run, const struct msg *ask, struct msg *answer));
 
 /* What was timed, as a sample: picoseconds, the clock's cost subtracted once, legs divided. */
 static inline uint64_t run_sample(const struct run *run, uint64_t ticks)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which CPUs the two ends run on. */
 #include "bench/bench.h"
+#include "core/machine.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -66,40 +67,40 @@ int cpu_pair(int64_t pair[2])
     return CPU_COUNT(&set);
 }
 
-int cpu_describe(struct blob *text)
+int cpu_describe(struct msg *text)
 {
     cpu_set_t set;
     char host[64];
     host_id(host, sizeof host);
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof set, &set))
-        return blob_print(text, "host=%s\ncpu=many\n", host);
+        return msg_print(text, "host=%s\ncpu=many\n", host);
     if (CPU_COUNT(&set) != 1)
-        return blob_print(text, "host=%s\ncpu=many\n", host);
+        return msg_print(text, "host=%s\ncpu=many\n", host);
     size_t cpu = 0;
     while (!CPU_ISSET(cpu, &set))
         cpu++;
-    return blob_print(text, "host=%s\ncpu=%zu\n", host, cpu);
+    return msg_print(text, "host=%s\ncpu=%zu\n", host, cpu);
 }
 
 /* What cpu_describe said, of ends on one machine. */
-static bool on_one_host(const struct blob *mine, const struct blob *theirs, char cpus[2][64])
+static bool on_one_host(const struct msg *mine, const struct msg *theirs, char cpus[2][64])
 {
     char hosts[2][64];
-    return !blob_value(mine, "host", hosts[0], sizeof hosts[0]) &&
-           !blob_value(theirs, "host", hosts[1], sizeof hosts[1]) &&
-           !blob_value(mine, "cpu", cpus[0], sizeof cpus[0]) &&
-           !blob_value(theirs, "cpu", cpus[1], sizeof cpus[1]) && strcmp(hosts[0], hosts[1]) == 0;
+    return !msg_value(mine, "host", hosts[0], sizeof hosts[0]) &&
+           !msg_value(theirs, "host", hosts[1], sizeof hosts[1]) &&
+           !msg_value(mine, "cpu", cpus[0], sizeof cpus[0]) &&
+           !msg_value(theirs, "cpu", cpus[1], sizeof cpus[1]) && strcmp(hosts[0], hosts[1]) == 0;
 }
 
-bool cpu_shared(const struct blob *mine, const struct blob *theirs)
+bool cpu_shared(const struct msg *mine, const struct msg *theirs)
 {
     char cpus[2][64];
     return on_one_host(mine, theirs, cpus) && strcmp(cpus[0], cpus[1]) == 0 &&
            strcmp(cpus[0], "many") != 0;
 }
 
-bool cpu_roams(const struct blob *mine, const struct blob *theirs)
+bool cpu_roams(const struct msg *mine, const struct msg *theirs)
 {
     char cpus[2][64];
     return on_one_host(mine, theirs, cpus) &&

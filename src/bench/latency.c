@@ -2,30 +2,31 @@
 /* The latency method: one operation at a time, each timed, a gap behind each. Between the two
  * clock reads there is the operation and nothing else. */
 #include "bench/bench.h"
+#include "core/clock.h"
 
 #include <sched.h>
 
 /* A look at the other end costs some hundred nanoseconds: this often is enough to notice. */
 static const uint64_t look_ps = 100000000000;
 
-/* A run of some duration is told in stretches: about so many, and none shorter than this. */
-enum { BATCH = 64, STRETCHES = 100 };
-static const uint64_t stretch_ps = 10000000000;
+/* A run of some duration is told in intervals: about so many, and none shorter than this. */
+enum { BATCH = 64, INTERVALS = 100 };
+static const uint64_t interval_ps = 10000000000;
 
 struct pace {
     uint64_t gap, look, duration; /* in ticks */
     uint64_t looked, first;
-    uint64_t alive, asked;       /* how often to look at the other end; when it was */
-    uint64_t stretch, stretched; /* 0: the run is not told in stretches */
-    uint64_t count, done;        /* iterations */
-    struct stretch open;
+    uint64_t alive, asked;             /* how often to look at the other end; when it was */
+    uint64_t interval, interval_begun; /* 0: the run is not told in intervals */
+    uint64_t count, done;              /* iterations */
+    struct interval open;
     size_t waiting;
     uint64_t ticks[BATCH]; /* samples not yet in the statistics */
 };
 
 /* ---- what was measured ---- */
 
-static void lengthen(struct stretch *s, const uint64_t *ps, size_t n)
+static void lengthen(struct interval *s, const uint64_t *ps, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         s->min_ps = ps[i] < s->min_ps ? ps[i] : s->min_ps;
@@ -42,25 +43,25 @@ static void flush(struct run *run, struct pace *pace)
     for (size_t i = 0; i < pace->waiting; i++)
         ps[i] = run_sample(run, pace->ticks[i]);
     stats_add(run->stats, ps, pace->waiting);
-    if (pace->stretch)
+    if (pace->interval)
         lengthen(&pace->open, ps, pace->waiting);
     pace->waiting = 0;
 }
 
-static void end_stretch(struct run *run, struct pace *pace, uint64_t now)
+static void end_interval(struct run *run, struct pace *pace, uint64_t now)
 {
     flush(run, pace);
     pace->open.end_ps = clock_to_ps(&run->clock, now - pace->first);
     series_add(&run->series, &pace->open);
-    pace->open = (struct stretch){.min_ps = UINT64_MAX};
-    pace->stretched = now;
+    pace->open = (struct interval){.min_ps = UINT64_MAX};
+    pace->interval_begun = now;
 }
 
 /* ---- between two operations ---- */
 
 static void tell_progress(struct run *run, const struct pace *pace, uint64_t now)
 {
-    struct report *report = run->wish->report;
+    struct report *report = run->request->report;
     if (!report->ops->progress || !pace->count)
         return;
     run->progress.size = run->size;
@@ -72,8 +73,8 @@ static void tell_progress(struct run *run, const struct pace *pace, uint64_t now
 static int look(struct run *run, struct pace *pace, uint64_t now)
 {
     pace->looked = now;
-    if (pace->stretch && now - pace->stretched >= pace->stretch)
-        end_stretch(run, pace, now);
+    if (pace->interval && now - pace->interval_begun >= pace->interval)
+        end_interval(run, pace, now);
     if (now - pace->asked < pace->alive && !(run->peer->stop && *run->peer->stop))
         return 0;
     pace->asked = now;
@@ -122,7 +123,7 @@ static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t
 {
     bool more = run->plan->verify || run->op->steps;
     uint64_t begin = 0, end = 0;
-    pace->first = pace->stretched = pace->looked = clock_read(&run->clock);
+    pace->first = pace->interval_begun = pace->looked = clock_read(&run->clock);
     for (uint64_t i = 0; i < count; i++) {
         int status = more ? surrounded(run, number + i, &begin, &end) : timed(run, &begin, &end);
         if (status)
@@ -147,14 +148,14 @@ static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t
 /* From here on samples count. */
 static void begin(struct run *run, struct pace *pace)
 {
-    uint64_t duration_ps = run->plan->duration_s * 1000000000000, each_ps = duration_ps / STRETCHES;
+    uint64_t duration_ps = run->plan->duration_s * 1000000000000, each_ps = duration_ps / INTERVALS;
     pace->count = run->plan->duration_s ? UINT64_MAX : run->plan->iters;
     if (!duration_ps)
         return;
-    each_ps = each_ps < stretch_ps ? stretch_ps : each_ps;
-    pace->stretch = clock_from_ps(&run->clock, each_ps);
-    pace->look = pace->stretch < pace->look ? pace->stretch : pace->look;
-    pace->open = (struct stretch){.min_ps = UINT64_MAX};
+    each_ps = each_ps < interval_ps ? interval_ps : each_ps;
+    pace->interval = clock_from_ps(&run->clock, each_ps);
+    pace->look = pace->interval < pace->look ? pace->interval : pace->look;
+    pace->open = (struct interval){.min_ps = UINT64_MAX};
 }
 
 static int latency_run(struct run *run)
@@ -172,8 +173,8 @@ static int latency_run(struct run *run)
         return status;
     begin(run, &pace);
     status = iterate(run, &pace, plan->warmup, pace.count, true);
-    if (pace.stretch)
-        end_stretch(run, &pace, clock_read(&run->clock));
+    if (pace.interval)
+        end_interval(run, &pace, clock_read(&run->clock));
     flush(run, &pace);
     return status;
 }

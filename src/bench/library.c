@@ -98,13 +98,13 @@ int weft_threads(struct weft_bootstrap pair[2])
 /* Whoever calls is a library, not one of the tools. */
 static const char hello[] = ".tool=weft\n", welcome[] = "yes=1\n";
 
-static int greeted(struct peer *peer, const struct blob *greeting)
+static int greeted(struct peer *peer, const struct msg *greeting)
 {
-    struct blob answer;
+    struct msg answer;
     if (strcmp(greeting->bytes, hello) != 0)
         return fail(-EPROTO, "the other end is not a program that uses this library");
-    int status = blob_print(&answer, "%s", welcome);
-    return status ? status : peer_tell(peer, &answer);
+    int status = msg_print(&answer, "%s", welcome);
+    return status ? status : peer_send(peer, &answer);
 }
 
 int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsigned port,
@@ -112,7 +112,7 @@ int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsig
 {
     struct peer_terms terms = {.timeout_ms = TIMEOUT_MS, .stop = stop};
     struct listener *listener;
-    struct blob greeting;
+    struct msg greeting;
     struct peer *peer;
     if (port > UINT16_MAX || !port)
         return fail(-EINVAL, "port %u: 1 to 65535", port);
@@ -141,14 +141,14 @@ int weft_tcp_dial(struct weft_bootstrap *bootstrap, const char *address, unsigne
                   uint64_t wait_ms, const volatile sig_atomic_t *stop)
 {
     struct peer_terms terms = {.timeout_ms = TIMEOUT_MS, .stop = stop};
-    struct blob greeting, answer;
+    struct msg greeting, answer;
     struct peer *peer;
     if (port > UINT16_MAX || !port)
         return fail(-EINVAL, "port %u: 1 to 65535", port);
     int status = tcp_dial(&peer, address, port, wait_ms, &terms);
     if (status)
         return status;
-    status = blob_print(&greeting, "%s", hello);
+    status = msg_print(&greeting, "%s", hello);
     if (!status)
         status = peer_swap(peer, &greeting, &answer);
     if (!status && strcmp(answer.bytes, welcome) != 0)

@@ -145,15 +145,15 @@ static int atomic_after(struct run *run, uint64_t number)
     const struct plan *plan = run->plan;
     size_t size = amo_size(type_of(plan));
     char found[2 * AMO_MAX_BYTES + 1] = "", wanted[2 * AMO_MAX_BYTES + 1] = "";
-    struct blob ask, answer;
+    struct msg ask, answer;
     unsigned char old[AMO_MAX_BYTES];
     memcpy(old, run->amo_value, size);
     model_apply(op_of(plan), type_of(plan), compare_of(plan), run->amo_value,
                 run->buffer.address + OPERAND, run->buffer.address + COMPARE);
-    int status = blob_print(&ask, "look=%zu\n", size);
+    int status = msg_print(&ask, "look=%zu\n", size);
     if (!status)
         status = peer_swap(run->peer, &ask, &answer);
-    if (!status && blob_value(&answer, "bytes", found, sizeof found))
+    if (!status && msg_value(&answer, "bytes", found, sizeof found))
         status = fail(-EPROTO, "the server's answer to --verify cannot be read");
     if (status)
         return status;
@@ -170,12 +170,12 @@ static int atomic_after(struct run *run, uint64_t number)
     return 0;
 }
 
-static int answer_look(struct run *run, const struct blob *ask, struct blob *answer)
+static int answer_look(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t size;
     char text[2 * AMO_MAX_BYTES + 1] = "";
     unsigned char bytes[AMO_MAX_BYTES];
-    int status = blob_number(ask, "look", &size);
+    int status = msg_number(ask, "look", &size);
     if (!status && size > AMO_MAX_BYTES)
         status = fail(-EPROTO, "the client asked to see %" PRIu64 " bytes", size);
     if (!status)
@@ -183,7 +183,7 @@ static int answer_look(struct run *run, const struct blob *ask, struct blob *ans
     if (status)
         return status;
     to_hex(bytes, size, text);
-    return blob_print(answer, "bytes=%s\n", text);
+    return msg_print(answer, "bytes=%s\n", text);
 }
 
 static int atomic_serve(struct run *run, size_t size)

@@ -21,8 +21,8 @@ static int read_once(struct run *run)
 
 static int read_before(struct run *run, uint64_t number)
 {
-    struct blob ask, answer;
-    int status = blob_print(&ask, "fill=%" PRIu64 "\n", number);
+    struct msg ask, answer;
+    int status = msg_print(&ask, "fill=%" PRIu64 "\n", number);
     if (!status)
         status = peer_swap(run->peer, &ask, &answer);
     if (!status && strcmp(answer.bytes, "filled=1\n") != 0)
@@ -35,13 +35,13 @@ static int read_after(struct run *run, uint64_t number)
     return pattern_check(run, number, 0, run->size);
 }
 
-static int answer_fill(struct run *run, const struct blob *ask, struct blob *answer)
+static int answer_fill(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t number;
-    int status = blob_number(ask, "fill", &number);
+    int status = msg_number(ask, "fill", &number);
     if (!status)
         status = pattern_fill(run, number, 0, run->size);
-    return status ? status : blob_print(answer, "filled=1\n");
+    return status ? status : msg_print(answer, "filled=1\n");
 }
 
 static int read_serve(struct run *run, size_t size)

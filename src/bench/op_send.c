@@ -105,14 +105,14 @@ static int send_progress(void *arg)
 
 static int send_serve(struct run *run, size_t size)
 {
-    struct blob done;
+    struct msg done;
     run->size = size;
     int status = send_prepare(run, size);
     /* With --verify the answer is what has come; otherwise a message of the server's own, or what
      * is measured would be reading the first message, not sending the second. */
     run->xfer.at = run->plan->verify ? receive_at(run->plan) : 0;
     if (!status)
-        status = peer_hear(run->peer, &done, run->facts.alone ? NULL : send_progress, run);
+        status = peer_recv(run->peer, &done, run->facts.alone ? NULL : send_progress, run);
     if (!status && strcmp(done.bytes, "done=1\n") != 0)
         status = fail(-EPROTO, "the client said something else than that it is done");
     return status;

@@ -27,8 +27,8 @@ static int write_before(struct run *run, uint64_t number)
 /* The server looks into its own memory: what it sees is what was written. */
 static int write_after(struct run *run, uint64_t number)
 {
-    struct blob ask, answer;
-    int status = blob_print(&ask, "check=%" PRIu64 "\n", number);
+    struct msg ask, answer;
+    int status = msg_print(&ask, "check=%" PRIu64 "\n", number);
     if (!status)
         status = peer_swap(run->peer, &ask, &answer);
     if (!status && strcmp(answer.bytes, "good=1\n") != 0)
@@ -36,13 +36,13 @@ static int write_after(struct run *run, uint64_t number)
     return status;
 }
 
-static int answer_check(struct run *run, const struct blob *ask, struct blob *answer)
+static int answer_check(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t number;
-    int status = blob_number(ask, "check", &number);
+    int status = msg_number(ask, "check", &number);
     if (!status)
         status = pattern_check(run, number, 0, run->size);
-    return status ? status : blob_print(answer, "good=1\n");
+    return status ? status : msg_print(answer, "good=1\n");
 }
 
 static int write_serve(struct run *run, size_t size)

@@ -2,6 +2,7 @@
 /* The ping-pong method: a message there, one back, and the next at once. The clock is read once an
  * iteration; a sample is put away while the next message is under way, where it costs nothing. */
 #include "bench/bench.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,10 +20,10 @@ static inline int look(struct run *run, uint64_t number)
 
 static int await(struct run *run)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     int got;
     while (!(got = look(run, run->number))) {
-        got = run_patience(run, &patience);
+        got = run_backoff(run, &backoff);
         if (got)
             return got;
     }
@@ -56,7 +57,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
             run->number--;
             return status;
         }
-        uint64_t now = clock_glance(&run->clock);
+        uint64_t now = clock_read_unfenced(&run->clock);
         sample = now - before;
         before = now;
         waiting = keep;
@@ -65,7 +66,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
                 buckets[stats_bucket(sample)]++;
             waiting = false;
             what = turn(run, now, first, keep && i + 1 < count);
-            before = clock_glance(&run->clock);
+            before = clock_read_unfenced(&run->clock);
         }
     }
     if (waiting)
@@ -106,11 +107,11 @@ static int answer(void *arg)
 
 static int respond(struct run *run)
 {
-    struct blob done;
+    struct msg done;
     uint64_t count;
-    int status = peer_hear(run->peer, &done, run->facts.alone ? NULL : answer, run);
+    int status = peer_recv(run->peer, &done, run->facts.alone ? NULL : answer, run);
     if (!status &&
-        (blob_number(&done, "done", &count) || (!run->facts.alone && count != run->number)))
+        (msg_number(&done, "done", &count) || (!run->facts.alone && count != run->number)))
         status = fail(-EPROTO, "the %s counts other messages than this end", run->peer->other);
     return status;
 }

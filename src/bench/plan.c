@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules among options, each a sentence. */
 #include "bench/bench.h"
+#include "core/opt.h"
 
 #include <errno.h>
 
@@ -40,7 +41,7 @@ static void gpus(const struct plan *plan, const struct opt_set *set)
 
 unsigned plan_gpus(const struct plan *plan)
 {
-    return (1U << plan->makers[0] | 1U << plan->makers[1]) & MEMORY_ALL_GPUS;
+    return (1U << plan->vendors[0] | 1U << plan->vendors[1]) & MEMORY_ALL_GPUS;
 }
 
 int plan_find_gpu(struct plan *plan, int rank, unsigned *count)
@@ -48,12 +49,12 @@ int plan_find_gpu(struct plan *plan, int rank, unsigned *count)
     const struct memory_ops *kind;
     int64_t device = plan_gpu(plan, rank);
     *count = 0;
-    plan->makers[rank] = MEMORY_CPU;
+    plan->vendors[rank] = MEMORY_CPU;
     if (device < 0)
         return 0;
-    int status = gpu_find((enum memory_maker)plan->gpu_type, (unsigned)device, &kind, count);
+    int status = gpu_find((enum memory_vendor)plan->gpu_type, (unsigned)device, &kind, count);
     if (!status)
-        plan->makers[rank] = kind->maker;
+        plan->vendors[rank] = kind->vendor;
     return status;
 }
 

@@ -2,6 +2,9 @@
 /* One run: open the fabric, place and expose memory, connect, measure every size, take it all down.
  * Whatever fails at one end is told to the other, so that both end with the reason. */
 #include "bench/setup.h"
+#include "core/clock.h"
+#include "core/machine.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,9 +38,9 @@ unsigned run_hints(const struct run *run, size_t size)
 
 static int tell_done(struct run *run)
 {
-    struct blob done;
-    int status = blob_print(&done, "done=1\n");
-    return status ? status : peer_tell(run->peer, &done);
+    struct msg done;
+    int status = msg_print(&done, "done=1\n");
+    return status ? status : peer_send(run->peer, &done);
 }
 
 /* ---- setting up ---- */
@@ -70,7 +73,7 @@ static int can_gpus(const struct plan *plan, const struct op *op, const struct f
     int status = 0;
     for (int rank = 0; rank < 2 && !status; rank++)
         status = setup_can_gpu(facts, *facts->form ? facts->form : fabric->name, op->verbs,
-                               plan->makers[rank]);
+                               plan->vendors[rank]);
     return status;
 }
 
@@ -141,35 +144,35 @@ static void describe_clock(const struct run *run, double median_ps, char *text, 
 }
 
 /* This end, for whoever reads a result later. */
-static int describe(const struct run *run, struct blob *text)
+static int describe(const struct run *run, struct msg *text)
 {
     int status = machine_describe(text);
     return status ? status
-                  : blob_add(text, "weft=%s\nbuffer=%s\nfabric=%s\nname=%s\n", weft_version(),
-                             run->buffer.kind ? run->buffer.kind->name : "", run->facts.form,
-                             run->facts.self);
+                  : msg_add(text, "weft=%s\nbuffer=%s\nfabric=%s\nname=%s\n", weft_version(),
+                            run->buffer.kind ? run->buffer.kind->name : "", run->facts.form,
+                            run->facts.self);
 }
 
 static int exchange_facts(struct run *run, struct bench_facts *facts)
 {
-    struct blob mine, *theirs = &facts->about[1];
+    struct msg mine, *theirs = &facts->about[1];
     double median_ps = 0;
     int status = probe(run, facts->initiator, &median_ps);
     if (!status && facts->initiator)
         describe_clock(run, median_ps, facts->clock, sizeof facts->clock);
     if (!status)
-        status = blob_print(&mine, "self=%s\nclock=%s\n", run->facts.self,
-                            facts->initiator ? facts->clock : "-");
+        status = msg_print(&mine, "self=%s\nclock=%s\n", run->facts.self,
+                           facts->initiator ? facts->clock : "-");
     if (!status)
         status = describe(run, &facts->about[0]);
     if (!status)
-        status = blob_add(&mine, "%s", facts->about[0].bytes);
+        status = msg_add(&mine, "%s", facts->about[0].bytes);
     if (!status)
         status = peer_swap(run->peer, &mine, theirs);
     if (!status)
-        status = blob_value(theirs, "self", facts->remote, sizeof facts->remote);
+        status = msg_value(theirs, "self", facts->remote, sizeof facts->remote);
     if (!status && !facts->initiator)
-        status = blob_value(theirs, "clock", facts->clock, sizeof facts->clock);
+        status = msg_value(theirs, "clock", facts->clock, sizeof facts->clock);
     return status == -ENOENT ? fail(-EPROTO, "the %s did not describe itself", run->peer->other)
                              : status;
 }
@@ -178,17 +181,17 @@ static int exchange_facts(struct run *run, struct bench_facts *facts)
 
 static int tell_row(struct run *run, struct result *result)
 {
-    struct report *report = run->wish->report;
-    struct vigil vigil;
+    struct report *report = run->request->report;
+    struct keepalive keepalive;
     int status = 0;
     if (!run->plan->report_all)
         return report->ops->row(report, result);
-    vigil_begin(&vigil, run->peer, 0);
+    keepalive_begin(&keepalive, run->peer, 0);
     for (uint64_t i = 0; i < run->stats->count && i < run->stats->kept_room && !status; i++)
         status = report->ops->sample(report, i, run->stats->kept_ps[i]);
     if (!status)
         status = report->ops->row(report, result);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
@@ -201,7 +204,7 @@ static int measure(struct run *run, struct interference *sum)
     int status = run->op->prepare(run, run->size);
     interference_now(&before);
     if (!status)
-        status = run->wish->method->run(run);
+        status = run->request->method->run(run);
     interference_now(&after);
     interference_add(&result.interference, &before, &after);
     interference_hint(run->roams, result.interference.switches, run->stats->count);
@@ -220,7 +223,7 @@ static int one_size(struct run *run, bool initiator, struct interference *sum)
 {
     char word[48];
     snprintf(word, sizeof word, "size %zu", run->size);
-    int status = peer_meet(run->peer, word, NULL, NULL);
+    int status = peer_barrier(run->peer, word, NULL, NULL);
     if (status)
         return status;
     return initiator ? measure(run, sum) : run->op->serve(run, run->size);
@@ -238,7 +241,7 @@ static int all_sizes(struct run *run, bool initiator, struct interference *sum)
         run->progress.done++;
     }
     if (!status)
-        status = peer_meet(run->peer, "end", NULL, NULL);
+        status = peer_barrier(run->peer, "end", NULL, NULL);
     if (!status && initiator)
         status = clock_check(&run->clock);
     if (status == -ERANGE && run->plan->ignore_mismatch) {
@@ -250,17 +253,17 @@ static int all_sizes(struct run *run, bool initiator, struct interference *sum)
 
 static int connected(struct run *run, struct bench_facts *facts)
 {
-    const struct bench_wish *wish = run->wish;
+    const struct bench_request *request = run->request;
     struct interference sum = {0};
     int status = exchange_facts(run, facts);
     if (status)
         return status;
-    status = wish->report->ops->begin(wish->report, facts);
+    status = request->report->ops->begin(request->report, facts);
     if (!status)
         status = all_sizes(run, facts->initiator, &sum);
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_reason());
-    int told = wish->report->ops->end(wish->report, status);
+    int told = request->report->ops->end(request->report, status);
     if (status)
         return fail(status, "%s", why);
     interference_say(&sum);
@@ -278,7 +281,7 @@ static int place(struct run *run)
                            buffer_length(run));
     const struct memory_ops *kind;
     unsigned count;
-    int status = gpu_find(plan->makers[run->peer->rank], (unsigned)gpu, &kind, &count);
+    int status = gpu_find(plan->vendors[run->peer->rank], (unsigned)gpu, &kind, &count);
     if (status)
         return status;
     snprintf(name, sizeof name, "%s:%u", kind->name, (unsigned)gpu);
@@ -295,19 +298,19 @@ static const char *proves(const struct run *run)
 
 static int opened(struct run *run)
 {
-    const struct bench_wish *wish = run->wish;
-    struct bench_facts facts = {.title = wish->title,
+    const struct bench_request *request = run->request;
+    struct bench_facts facts = {.title = request->title,
                                 .plan = run->plan,
-                                .set = wish->set,
+                                .set = request->set,
                                 .op = run->op,
                                 .fabric = &run->facts,
-                                .why = wish->why,
-                                .choice = wish->fabric,
-                                .method = wish->method,
+                                .why = request->why,
+                                .choice = request->fabric,
+                                .method = request->method,
                                 .ticks = &run->clock,
                                 .initiator = run->peer->rank == PEER_CLIENT,
                                 .buffer = &run->buffer};
-    struct blob key;
+    struct msg key;
     int status = bench_can(run->plan, run->op, run->fabric, &run->facts);
     if (!status && facts.initiator)
         status = clock_open(&run->clock, run->plan->clock);
@@ -326,7 +329,7 @@ static int opened(struct run *run)
     if (!status && run->op->start)
         status = run->op->start(run);
     if (!status)
-        status = peer_meet(run->peer, "connected", NULL, NULL);
+        status = peer_barrier(run->peer, "connected", NULL, NULL);
     if (!status)
         status = connected(run, &facts);
     /* The other end hears why before its operations begin to fail. */
@@ -335,26 +338,26 @@ static int opened(struct run *run)
     return status;
 }
 
-int bench_run(const struct bench_wish *wish)
+int bench_run(const struct bench_request *request)
 {
-    struct run run = {.name = wish->op->name,
-                      .verb = wish->op->verb,
-                      .wish = wish,
-                      .plan = wish->plan,
-                      .op = wish->op,
-                      .peer = wish->peer,
-                      .makers = {wish->plan->makers[0], wish->plan->makers[1]},
+    struct run run = {.name = request->op->name,
+                      .verb = request->op->verb,
+                      .request = request,
+                      .plan = request->plan,
+                      .op = request->op,
+                      .peer = request->peer,
+                      .vendors = {request->plan->vendors[0], request->plan->vendors[1]},
                       .buffer = {.fd = -1}};
-    struct fabric_want want = {.device = wish->fabric->device,
-                               .here = wish->peer->here,
-                               .nonce = wish->nonce,
-                               .service = wish->plan->service,
-                               .verbs = wish->op->verbs,
-                               .hints = wish->op->hints,
-                               .gpus = plan_gpus(wish->plan),
-                               .server = wish->peer->rank == PEER_SERVER};
+    struct fabric_want want = {.device = request->fabric->device,
+                               .here = request->peer->here,
+                               .nonce = request->nonce,
+                               .service = request->plan->service,
+                               .verbs = request->op->verbs,
+                               .hints = request->op->hints,
+                               .gpus = plan_gpus(request->plan),
+                               .server = request->peer->rank == PEER_SERVER};
     int awake = setup_awake();
-    int status = setup_open(&run, wish->fabric->ops, &want);
+    int status = setup_open(&run, request->fabric->ops, &want);
     if (!status) {
         status = opened(&run);
         run.fabric->close(run.handle);

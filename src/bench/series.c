@@ -2,7 +2,7 @@
 /* A run over time, in bounded memory: when there is no more room, neighbours become one. */
 #include "bench/bench.h"
 
-static void join(struct stretch *into, const struct stretch *next)
+static void join(struct interval *into, const struct interval *next)
 {
     into->end_ps = next->end_ps;
     into->count += next->count;
@@ -11,16 +11,16 @@ static void join(struct stretch *into, const struct stretch *next)
     into->max_ps = next->max_ps > into->max_ps ? next->max_ps : into->max_ps;
 }
 
-void series_add(struct series *series, const struct stretch *stretch)
+void series_add(struct series *series, const struct interval *interval)
 {
-    if (!stretch->count)
+    if (!interval->count)
         return;
     if (series->count == SERIES_MAX) {
         for (size_t i = 0; i < SERIES_MAX / 2; i++) {
-            series->stretches[i] = series->stretches[2 * i];
-            join(&series->stretches[i], &series->stretches[2 * i + 1]);
+            series->intervals[i] = series->intervals[2 * i];
+            join(&series->intervals[i], &series->intervals[2 * i + 1]);
         }
         series->count = SERIES_MAX / 2;
     }
-    series->stretches[series->count++] = *stretch;
+    series->intervals[series->count++] = *interval;
 }

@@ -2,6 +2,8 @@
 /* What every run needs before and after measuring: memory, a connected fabric, and a last word when
  * it fails. */
 #include "bench/setup.h"
+#include "core/clock.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POPULATE_BYTES = 64 << 20, MOMENT_MS = 200 };
+enum { POPULATE_BYTES = 64 << 20, GRACE_MS = 200 };
 
 int setup_open(struct run *run, const struct fabric_ops *fabric, const struct fabric_want *want)
 {
-    struct vigil vigil;
+    struct keepalive keepalive;
     run->fabric = fabric;
-    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
+    keepalive_begin(&keepalive, run->peer, KEEPALIVE_LIBRARY_MS);
     int status = fabric_open(fabric, &run->handle, want, &run->facts);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
@@ -37,13 +39,13 @@ static int populate(struct run *run)
 }
 
 int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned verbs,
-                  enum memory_maker maker)
+                  enum memory_vendor vendor)
 {
-    if (maker == MEMORY_CPU)
+    if (vendor == MEMORY_CPU)
         return 0;
-    if (!(facts->gpus & 1U << maker))
+    if (!(facts->gpus & 1U << vendor))
         return fail(-ENOTSUP, "%s does not reach memory of %s GPUs: %s", form,
-                    memory_makers[maker - 1], facts->why_no_gpu);
+                    memory_vendors[vendor - 1], facts->why_no_gpu);
     for (unsigned verb = 0; verb < VERBS; verb++)
         if (verbs & 1U << verb && !(facts->gpu_verbs & 1U << verb))
             return fail(-ENOTSUP, "%s cannot %s on GPU memory", form,
@@ -54,24 +56,24 @@ int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned v
 /* Opening a GPU can take seconds. */
 static int alloc_watched(struct run *run, size_t length, const struct memory_ops *kind)
 {
-    struct vigil vigil;
-    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
+    struct keepalive keepalive;
+    keepalive_begin(&keepalive, run->peer, KEEPALIVE_LIBRARY_MS);
     int status = kind->alloc(&run->buffer, length, kind);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
 /* The fabric may open it for itself. */
-static int expose_watched(struct run *run, struct blob *key)
+static int expose_watched(struct run *run, struct msg *key)
 {
-    struct vigil vigil;
-    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
+    struct keepalive keepalive;
+    keepalive_begin(&keepalive, run->peer, KEEPALIVE_LIBRARY_MS);
     int status = run->fabric->expose(run->handle, &run->buffer, key);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
-int setup_expose(struct run *run, struct blob *key)
+int setup_expose(struct run *run, struct msg *key)
 {
     return run->buffer.gpu ? expose_watched(run, key)
                            : run->fabric->expose(run->handle, &run->buffer, key);
@@ -83,7 +85,7 @@ int setup_place(struct run *run, const char *memory, size_t length)
     int status = memory_choose(memory, &kind, &run->buffer.device);
     if (status)
         return status;
-    status = setup_can_gpu(&run->facts, run->facts.form, 0, kind->maker);
+    status = setup_can_gpu(&run->facts, run->facts.form, 0, kind->vendor);
     if (status)
         return status;
     if (run->facts.own_memory) {
@@ -100,28 +102,28 @@ int setup_place(struct run *run, const char *memory, size_t length)
 int setup_free(struct run *run, int status)
 {
     if (setup_any_gpu(run) && !status)
-        status = peer_meet(run->peer, "released", NULL, NULL);
+        status = peer_barrier(run->peer, "released", NULL, NULL);
     if (run->buffer.address && !run->facts.own_memory)
         run->buffer.kind->free(&run->buffer);
     return status;
 }
 
 /* Where one end alone has its memory on a GPU, the other opens that GPU here. */
-static int connect_watched(struct run *run, const struct blob *theirs, const struct blob *their_key)
+static int connect_watched(struct run *run, const struct msg *theirs, const struct msg *their_key)
 {
-    struct vigil vigil;
+    struct keepalive keepalive;
     bool gpu = setup_any_gpu(run);
     if (gpu)
-        vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
+        keepalive_begin(&keepalive, run->peer, KEEPALIVE_LIBRARY_MS);
     int status = run->fabric->connect(run->handle, theirs, their_key, 1, &run->remote);
     if (gpu)
-        vigil_end(&vigil);
+        keepalive_end(&keepalive);
     return status;
 }
 
-int setup_connect(struct run *run, const struct blob *key)
+int setup_connect(struct run *run, const struct msg *key)
 {
-    struct blob mine, theirs, their_key;
+    struct msg mine, theirs, their_key;
     int status = run->fabric->address(run->handle, &mine);
     if (!status)
         status = peer_swap(run->peer, &mine, &theirs);
@@ -151,7 +153,7 @@ int setup_connect(struct run *run, const struct blob *key)
 
 int setup_compare(struct run *run)
 {
-    struct blob mine, theirs;
+    struct msg mine, theirs;
     int status = cpu_describe(&mine);
     if (!status)
         status = peer_swap(run->peer, &mine, &theirs);
@@ -185,7 +187,7 @@ static int real_reason(struct peer *peer, int status)
     uint64_t since_ms = clock_ms();
     int gone = 0;
     snprintf(kept, sizeof kept, "%s", fail_reason());
-    while (!gone && clock_ms() - since_ms < MOMENT_MS) {
+    while (!gone && clock_ms() - since_ms < GRACE_MS) {
         gone = peer_alive(peer);
         if (!gone)
             poll(NULL, 0, 5);

@@ -8,12 +8,12 @@
 /* Is the memory of either end on a GPU? */
 static inline bool setup_any_gpu(const struct run *run)
 {
-    return run->makers[0] != MEMORY_CPU || run->makers[1] != MEMORY_CPU;
+    return run->vendors[0] != MEMORY_CPU || run->vendors[1] != MEMORY_CPU;
 }
 
-/* Can these verbs be had on this maker's GPU memory? form names the fabric. */
+/* Can these verbs be had on this vendor's GPU memory? form names the fabric. */
 int setup_can_gpu(const struct fabric_facts *facts, const char *form, unsigned verbs,
-                  enum memory_maker maker);
+                  enum memory_vendor vendor);
 
 /* Opens the fabric into the run, with signs of life meanwhile: a vendor's library can take seconds.
  */
@@ -23,14 +23,14 @@ int setup_open(struct run *run, const struct fabric_ops *fabric, const struct fa
 int setup_place(struct run *run, const char *memory, size_t length);
 
 /* The fabric gets to know the buffer. */
-int setup_expose(struct run *run, struct blob *key);
+int setup_expose(struct run *run, struct msg *key);
 
 /* After the fabric is closed. A GPU's memory may go only when the other end has let go of it, for
  * which this waits if all went well. */
 int setup_free(struct run *run, int status);
 
 /* Addresses and keys are exchanged and the fabric connected. */
-int setup_connect(struct run *run, const struct blob *key);
+int setup_connect(struct run *run, const struct msg *key);
 
 /* Do the two ends have to take turns on one CPU? */
 int setup_compare(struct run *run);

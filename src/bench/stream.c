@@ -2,6 +2,7 @@
 /* The stream method: one operation after the other, as many under way as are allowed. What counts
  * is what the other end has: before the clock is stopped, everything under way is waited for. */
 #include "bench/bench.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -80,11 +81,11 @@ int test_poll(struct run *run)
 
 int test_post_slowly(struct run *run, int got)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     while (got == -EAGAIN) {
         int status = test_poll(run);
         if (!status)
-            status = run_patience(run, &patience);
+            status = run_backoff(run, &backoff);
         if (status < 0)
             return status;
         got = run->post(run->handle, &run->xfer);
@@ -96,13 +97,13 @@ int test_post_slowly(struct run *run, int got)
 /* Polls until so few are under way, and so few are not acknowledged. */
 static int until(struct run *run, unsigned pending, uint64_t unacked)
 {
-    struct patience patience = {0};
-    while (run->pending > pending || (run->test->hears && run->number - run->acked > unacked)) {
+    struct backoff backoff = {0};
+    while (run->pending > pending || (run->test->needs_ack && run->number - run->acked > unacked)) {
         int status = test_poll(run);
         if (!status)
-            status = run_patience(run, &patience);
+            status = run_backoff(run, &backoff);
         else
-            patience = (struct patience){0};
+            backoff = (struct backoff){0};
         if (status < 0)
             return status;
     }
@@ -120,12 +121,12 @@ int test_drain(struct run *run)
  * room as the fabric gives. */
 static unsigned most_pending(const struct run *run)
 {
-    uint64_t wish = run->params->outstanding;
+    uint64_t request = run->params->outstanding;
     if (run->params->verify)
         return 0;
     if (run->params->layout != WEFT_ZCOPY && !run->test->fetch && run->verb != VERB_READ)
-        wish = run->facts.depth;
-    return wish > run->facts.depth ? run->facts.depth - 1 : (unsigned)wish - 1;
+        request = run->facts.depth;
+    return request > run->facts.depth ? run->facts.depth - 1 : (unsigned)request - 1;
 }
 
 static int stop_clock(struct run *run, uint64_t first, bool final)
@@ -216,7 +217,7 @@ static int burst(struct run *run, uint64_t count, unsigned pending, struct handf
             h->count = at;
             return got;
         }
-        uint64_t now = clock_glance(&clock);
+        uint64_t now = clock_read_unfenced(&clock);
         h->ticks[at++] = now - last;
         last = now;
         if (now >= next_look || (run->pending && at >= HANDFUL))
@@ -233,7 +234,7 @@ static inline int step(struct run *run, unsigned pending, struct handful *h, uin
     int status = run->verify ? checked_post(run) : next(run, pending, run->params->window);
     if (status)
         return status;
-    uint64_t now = clock_glance(&run->clock);
+    uint64_t now = clock_read_unfenced(&run->clock);
     h->ticks[h->count++] = now - *before;
     *before = now;
     return 0;
@@ -246,7 +247,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
     samples.count = 0;
     uint64_t first = run->number;
     unsigned pending = most_pending(run);
-    bool simple = !run->verify && !run->test->hears;
+    bool simple = !run->verify && !run->test->needs_ack;
     int what = TURN_ON;
     tally_start(run);
     uint64_t before = t->begin;
@@ -268,7 +269,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
         }
         if (due) {
             what = turn(run, before, first, keep && run->number - first < count);
-            before = clock_glance(&run->clock);
+            before = clock_read_unfenced(&run->clock);
         }
     }
     empty(&samples, keep ? run->stats->buckets : NULL);
@@ -297,7 +298,7 @@ static int initiate(struct run *run)
     if (!status)
         status = stop_clock(run, first, true);
     else if (status == -EINTR) {
-        uint64_t got = run->test->hears ? run->acked : run->number - run->pending;
+        uint64_t got = run->test->needs_ack ? run->acked : run->number - run->pending;
         tally_report(run, got > first ? got - first : 0, true);
         return fail(status, "interrupted");
     }
@@ -318,15 +319,15 @@ static int progress(void *arg)
 /* Answers what verify asks, until the other end is done. */
 static int respond(struct run *run)
 {
-    bool polls = run->test->hears || run->facts.target_polls & 1U << run->verb;
+    bool polls = run->test->needs_ack || run->facts.target_polls & 1U << run->verb;
     for (;;) {
-        struct blob ask, reply;
+        struct msg ask, reply;
         uint64_t count;
-        int status = peer_hear(run->peer, &ask, polls && !run->facts.alone ? progress : NULL, run);
+        int status = peer_recv(run->peer, &ask, polls && !run->facts.alone ? progress : NULL, run);
         if (status)
             return status;
-        if (!blob_number(&ask, "done", &count)) {
-            if (run->test->hears && count != run->arrivals)
+        if (!msg_number(&ask, "done", &count)) {
+            if (run->test->needs_ack && count != run->arrivals)
                 return fail(-EPROTO, "%" PRIu64 " messages were sent, %" PRIu64 " came", count,
                             run->arrivals);
             return 0;
@@ -334,7 +335,7 @@ static int respond(struct run *run)
         status = run->test->answer ? run->test->answer(run, &ask, &reply)
                                    : fail(-EPROTO, "a question that has no answer");
         if (!status)
-            status = peer_tell(run->peer, &reply);
+            status = peer_send(run->peer, &reply);
         if (status)
             return status;
     }

@@ -2,6 +2,7 @@
 /* The time of a test and what it comes to. The loops only count ticks; everything else happens
  * here, with the clock stopped. */
 #include "bench/setup.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <math.h>
@@ -35,19 +36,19 @@ static void plan_next(struct tally *t, uint64_t now)
 void tally_start(struct run *run)
 {
     struct tally *t = &run->tally;
-    t->begin = clock_glance(&run->clock);
+    t->begin = clock_read_unfenced(&run->clock);
     t->reported = t->looked = t->begin;
     plan_next(t, t->begin);
 }
 
 void tally_stop(struct run *run)
 {
-    run->tally.elapsed += clock_glance(&run->clock) - run->tally.begin;
+    run->tally.elapsed += clock_read_unfenced(&run->clock) - run->tally.begin;
 }
 
 void tally_go_on(struct run *run)
 {
-    run->tally.begin = clock_glance(&run->clock);
+    run->tally.begin = clock_read_unfenced(&run->clock);
     plan_next(&run->tally, run->tally.begin);
 }
 
@@ -114,23 +115,23 @@ static void fill(const struct run *run, struct weft_result *result)
     const struct tally *t = &run->tally;
     double s_per_tick = run->clock.ps_per_tick / 1e12, size = (double)run->params->size;
     double all = (double)t->done, all_s = (double)t->elapsed * s_per_tick;
-    double moment = (double)(t->done - t->reported_done);
-    double moment_s = (double)(t->elapsed - t->reported_elapsed) * s_per_tick;
+    double recent = (double)(t->done - t->reported_done);
+    double recent_s = (double)(t->elapsed - t->reported_elapsed) * s_per_tick;
     double typical_us = to_us(run, stats_median_ps(run->stats)), legs = run->test_method->legs;
-    double moment_us = per(moment_s * 1e6, moment * legs), moment_rate = per(moment, moment_s);
+    double recent_us = per(recent_s * 1e6, recent * legs), recent_rate = per(recent, recent_s);
     if (t->done == t->reported_done) { /* interrupted just behind a report: that one stands */
-        moment_us = result->latency_us.moment;
-        moment_rate = result->rate.moment;
+        recent_us = result->latency_us.recent;
+        recent_rate = result->rate.recent;
     }
     result->iterations = t->done;
     result->bytes = t->done * run->params->size;
     result->elapsed_s = all_s;
     result->latency_us = (struct weft_figure){
-        .typical = typical_us, .moment = moment_us, .overall = per(all_s * 1e6, all * legs)};
+        .typical = typical_us, .recent = recent_us, .overall = per(all_s * 1e6, all * legs)};
     result->rate = (struct weft_figure){
-        .typical = per(1e6, typical_us * legs), .moment = moment_rate, .overall = per(all, all_s)};
+        .typical = per(1e6, typical_us * legs), .recent = recent_rate, .overall = per(all, all_s)};
     result->bandwidth = (struct weft_figure){.typical = result->rate.typical * size,
-                                             .moment = result->rate.moment * size,
+                                             .recent = result->rate.recent * size,
                                              .overall = result->rate.overall * size};
     result->min_us = run->stats->count ? to_us(run, (double)run->stats->min_ps) : 0;
     result->max_us = to_us(run, (double)run->stats->max_ps);
@@ -149,13 +150,13 @@ int tally_report(struct run *run, uint64_t done, bool final)
         fill_disturbance(run, result);
     /* Of an interval without a new iteration there is nothing to say. */
     if (audience && audience->report && (final || done > t->reported_done)) {
-        struct vigil vigil;
+        struct keepalive keepalive;
         stats_settle(run->stats);
         fill(run, result);
         result->final = final;
-        vigil_begin(&vigil, run->peer, 0);
+        keepalive_begin(&keepalive, run->peer, 0);
         audience->report(audience->arg, result);
-        vigil_end(&vigil);
+        keepalive_end(&keepalive);
         t->reported_done = t->done;
         t->reported_elapsed = t->elapsed;
     } else if (final) {

@@ -2,6 +2,8 @@
 /* One test of the library, between two ends that were asked for the same. What cannot be done is
  * found out before anything is timed, and both ends hear of it and end with the same sentence. */
 #include "bench/setup.h"
+#include "core/clock.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -107,12 +109,13 @@ static enum weft_layout first_layout(const struct run *run)
 {
     enum weft_layout usual = run->test == &test_get ? WEFT_BCOPY : WEFT_SHORT;
     for (unsigned k = usual - WEFT_SHORT; k < LAYOUTS && !run->test->atomic; k++) {
-        struct weft_params wish = *run->params;
-        wish.layout = (enum weft_layout)(WEFT_SHORT + k);
+        struct weft_params request = *run->params;
+        request.layout = (enum weft_layout)(WEFT_SHORT + k);
         if (setup_any_gpu(run) && !(run->facts.gpu_layouts & 1U << k))
             continue;
-        if (run->facts.layout_max[run->verb][k] >= wish.size && !check_layout(&wish, run->test))
-            return wish.layout;
+        if (run->facts.layout_max[run->verb][k] >= request.size &&
+            !check_layout(&request, run->test))
+            return request.layout;
     }
     return usual;
 }
@@ -158,12 +161,12 @@ static int can_atomic(const struct run *run)
 static int can(const struct run *run)
 {
     const struct test_op *op = run->test;
-    bool answers = run->test_method == &test_ping_pong ? op != &test_am : op->hears;
+    bool answers = run->test_method == &test_ping_pong ? op != &test_am : op->needs_ack;
     int status = 0;
     if (op->verbs & ~run->facts.verbs)
         return fail(-ENOTSUP, "%s cannot %s", run->form, run->name);
     for (int rank = 0; rank < 2 && !status; rank++)
-        status = setup_can_gpu(&run->facts, run->form, op->verbs, run->makers[rank]);
+        status = setup_can_gpu(&run->facts, run->form, op->verbs, run->vendors[rank]);
     if (status)
         return status;
     if (run->facts.alone && run->params->verify)
@@ -177,20 +180,20 @@ static int can(const struct run *run)
 /* ---- agreeing ---- */
 
 /* Both ends say whether they can go on; if one cannot, both return the same reason. */
-static int verdict(struct run *run, int status, struct blob *mine, struct blob *theirs)
+static int verdict(struct run *run, int status, struct msg *mine, struct msg *theirs)
 {
     char why[WHY], their_why[WHY] = "";
     uint64_t code = 0;
     snprintf(why, sizeof why, "%s", fail_reason());
     if (status == -EINTR)
         return status;
-    int swapped = status ? blob_print(mine, "code=%d\nwhy=%s\n", -status, why) : 0;
+    int swapped = status ? msg_print(mine, "code=%d\nwhy=%s\n", -status, why) : 0;
     if (!swapped)
         swapped = peer_swap(run->peer, mine, theirs);
     if (swapped)
         return swapped;
-    if (!blob_number(theirs, "code", &code) &&
-        (!code || code > 4095 || blob_value(theirs, "why", their_why, sizeof their_why)))
+    if (!msg_number(theirs, "code", &code) &&
+        (!code || code > 4095 || msg_value(theirs, "why", their_why, sizeof their_why)))
         return fail(-EPROTO, "the %s's answer cannot be read", run->peer->other);
     if (!status && !code)
         return 0;
@@ -212,32 +215,32 @@ static const struct {
 } common[] = {COMMON(size),   COMMON(am_header),  COMMON(window),     COMMON(outstanding),
               COMMON(warmup), COMMON(iterations), COMMON(duration_ms)};
 
-static int describe(struct run *run, struct blob *text)
+static int describe(struct run *run, struct msg *text)
 {
     const struct weft_params *p = run->params;
     char nonce[33];
     int status = random_digits(nonce, sizeof nonce);
     if (!status)
-        status = blob_print(text, "op=%d\nmode=%d\nlayout=%d\nverify=%d\n", p->op, p->mode,
-                            p->layout, p->verify != 0);
+        status = msg_print(text, "op=%d\nmode=%d\nlayout=%d\nverify=%d\n", p->op, p->mode,
+                           p->layout, p->verify != 0);
     for (size_t i = 0; i < LENGTH(common) && !status; i++)
-        status = blob_add(text, "%s=%" PRIu64 "\n", common[i].name,
-                          *(const uint64_t *)((const char *)p + common[i].at));
+        status = msg_add(text, "%s=%" PRIu64 "\n", common[i].name,
+                         *(const uint64_t *)((const char *)p + common[i].at));
     if (!status)
-        status = blob_add(text, "device=%s\nnonce=%s\nmemory=%s\n", p->device ? p->device : "",
-                          nonce, p->memory ? p->memory : "host");
+        status = msg_add(text, "device=%s\nnonce=%s\nmemory=%s\n", p->device ? p->device : "",
+                         nonce, p->memory ? p->memory : "host");
     return status ? status : fabric_describe(NULL, text);
 }
 
 /* Both ends compare both texts, so both come to the same sentence. */
-static int compare(const struct run *run, const struct blob *mine, const struct blob *theirs)
+static int compare(const struct run *run, const struct msg *mine, const struct msg *theirs)
 {
     static const char *const more[] = {"op", "mode", "layout", "verify"};
     bool client = run->peer->rank == PEER_CLIENT;
     for (size_t i = 0; i < LENGTH(common) + LENGTH(more); i++) {
         const char *name = i < LENGTH(common) ? common[i].name : more[i - LENGTH(common)];
         uint64_t here = 0, there = 0;
-        if (blob_number(mine, name, &here) || blob_number(theirs, name, &there))
+        if (msg_number(mine, name, &here) || msg_number(theirs, name, &there))
             return fail(-EPROTO, "the %s does not say its %s", run->peer->other, name);
         if (here != there)
             return fail(-EINVAL,
@@ -249,33 +252,33 @@ static int compare(const struct run *run, const struct blob *mine, const struct 
 }
 
 /* Whose GPU each end's buffer is on. */
-static int note_makers(struct run *run, const struct blob *mine, const struct blob *theirs)
+static int note_vendors(struct run *run, const struct msg *mine, const struct msg *theirs)
 {
     bool client = run->peer->rank == PEER_CLIENT;
-    const struct blob *texts[2] = {client ? mine : theirs, client ? theirs : mine};
+    const struct msg *texts[2] = {client ? mine : theirs, client ? theirs : mine};
     int status = 0;
     for (int rank = 0; rank < 2 && !status; rank++) {
         const struct memory_ops *kind;
         unsigned device;
         char name[48];
-        if (blob_value(texts[rank], "memory", name, sizeof name))
+        if (msg_value(texts[rank], "memory", name, sizeof name))
             return fail(-EPROTO, "a kind of memory that cannot be read");
         status = memory_choose(name, &kind, &device);
         if (!status)
-            run->makers[rank] = kind->maker;
+            run->vendors[rank] = kind->vendor;
     }
     return status;
 }
 
-static int choose_fabric(const struct blob *mine, const struct blob *theirs, bool client,
+static int choose_fabric(const struct msg *mine, const struct msg *theirs, bool client,
                          struct fabric_choice *choice)
 {
     char here[FABRIC_DEVICE_MAX] = "", there[FABRIC_DEVICE_MAX] = "", device[FABRIC_DEVICE_MAX];
     struct fabric_choice other;
     const char *why;
-    int status = blob_value(mine, "device", here, sizeof here);
+    int status = msg_value(mine, "device", here, sizeof here);
     if (!status)
-        status = blob_value(theirs, "device", there, sizeof there);
+        status = msg_value(theirs, "device", there, sizeof there);
     if (status)
         return fail(-EPROTO, "a device that cannot be read");
     if (!*here && !*there)
@@ -296,13 +299,13 @@ static int choose_fabric(const struct blob *mine, const struct blob *theirs, boo
 }
 
 /* Loading a module can take seconds. */
-static int choose_watched(const struct run *run, const struct blob *mine, const struct blob *theirs,
+static int choose_watched(const struct run *run, const struct msg *mine, const struct msg *theirs,
                           struct fabric_choice *choice)
 {
-    struct vigil vigil;
-    vigil_begin(&vigil, run->peer, VIGIL_LIBRARY_MS);
+    struct keepalive keepalive;
+    keepalive_begin(&keepalive, run->peer, KEEPALIVE_LIBRARY_MS);
     int status = choose_fabric(mine, theirs, run->peer->rank == PEER_CLIENT, choice);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
@@ -333,15 +336,15 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
                                .service = 1,
                                .verbs = run->test->verbs,
                                .hints = HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY),
-                               .gpus =
-                                   (1U << run->makers[0] | 1U << run->makers[1]) & MEMORY_ALL_GPUS,
+                               .gpus = (1U << run->vendors[0] | 1U << run->vendors[1]) &
+                                       MEMORY_ALL_GPUS,
                                .server = run->peer->rank == PEER_SERVER,
                                .looks = run->params->verify};
     return setup_open(run, choice->ops, &want);
 }
 
 static int make_ready(struct run *run, const struct fabric_choice *choice, const char *nonce,
-                      struct blob *key)
+                      struct msg *key)
 {
     size_t half = run->params->size < LEAST_HALF ? LEAST_HALF : run->params->size;
     int status = open_fabric(run, choice, nonce);
@@ -387,22 +390,22 @@ static int take_down(struct run *run, int status)
 
 static int tell_done(struct run *run)
 {
-    struct blob done;
-    int status = blob_print(&done, "done=%" PRIu64 "\n", run->number);
-    return status ? status : peer_tell(run->peer, &done);
+    struct msg done;
+    int status = msg_print(&done, "done=%" PRIu64 "\n", run->number);
+    return status ? status : peer_send(run->peer, &done);
 }
 
 /* How the other end fared, where it measured too. */
 static int swap_figures(struct run *run)
 {
-    struct blob mine, theirs;
+    struct msg mine, theirs;
     uint64_t elapsed_ps = 0;
-    int status = blob_print(&mine, "iterations=%" PRIu64 "\nelapsed_ps=%.0f\n", run->tally.done,
-                            (double)run->tally.elapsed * run->clock.ps_per_tick);
+    int status = msg_print(&mine, "iterations=%" PRIu64 "\nelapsed_ps=%.0f\n", run->tally.done,
+                           (double)run->tally.elapsed * run->clock.ps_per_tick);
     if (!status)
         status = peer_swap(run->peer, &mine, &theirs);
-    if (!status && (blob_number(&theirs, "iterations", &run->result->reverse_iterations) ||
-                    blob_number(&theirs, "elapsed_ps", &elapsed_ps)))
+    if (!status && (msg_number(&theirs, "iterations", &run->result->reverse_iterations) ||
+                    msg_number(&theirs, "elapsed_ps", &elapsed_ps)))
         status = fail(-EPROTO, "the %s's figures cannot be read", run->peer->other);
     run->result->reverse_elapsed_s = (double)elapsed_ps / 1e12;
     return status;
@@ -423,7 +426,7 @@ static int measure(struct run *run)
     if (!status && run->test_method == &test_stream_both)
         status = swap_figures(run);
     if (!status)
-        status = peer_meet(run->peer, "over", NULL, NULL);
+        status = peer_barrier(run->peer, "over", NULL, NULL);
     if (!status && measures(run) && (status = clock_check(&run->clock)) == -ERANGE) {
         warn("%s", fail_reason());
         status = 0;
@@ -432,10 +435,10 @@ static int measure(struct run *run)
 }
 
 /* Each end has looked for itself; a fabric may have other layouts there. */
-static int same_layout(struct run *run, const struct blob *theirs)
+static int same_layout(struct run *run, const struct msg *theirs)
 {
     uint64_t layout = 0;
-    if (!blob_number(theirs, "layout", &layout) && layout == (uint64_t)run->params->layout)
+    if (!msg_number(theirs, "layout", &layout) && layout == (uint64_t)run->params->layout)
         return 0;
     run->refused = true;
     return fail(-ENOTSUP, "the two ends do not have the same data layouts first: choose one");
@@ -446,13 +449,13 @@ static const char *proves(const struct run *run)
 {
     if (run->test_method == &test_ping_pong)
         return "the other end has seen the message, and its answer has come in";
-    if (run->test->hears)
+    if (run->test->needs_ack)
         return "the target has acknowledged the message";
     return run->facts.proves[run->verb] ? run->facts.proves[run->verb] : "";
 }
 
-static void tell_begin(struct run *run, const struct fabric_choice *choice, const struct blob *mine,
-                       const struct blob *theirs)
+static void tell_begin(struct run *run, const struct fabric_choice *choice, const struct msg *mine,
+                       const struct msg *theirs)
 {
     struct test_facts facts = {.choice = choice,
                                .fabric = &run->facts,
@@ -467,9 +470,9 @@ static void tell_begin(struct run *run, const struct fabric_choice *choice, cons
 
 static int ready(struct run *run, const struct fabric_choice *choice, const char *nonce)
 {
-    struct blob mine, theirs, key;
+    struct msg mine, theirs, key;
     int status = make_ready(run, choice, nonce, &key);
-    int said = blob_print(&mine, "layout=%d\n", run->params->layout);
+    int said = msg_print(&mine, "layout=%d\n", run->params->layout);
     status = verdict(run, status ? status : said, &mine, &theirs);
     if (!status)
         status = same_layout(run, &theirs);
@@ -481,8 +484,8 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
     snprintf(run->histogram->fabric, sizeof run->histogram->fabric, "%s", run->form);
     if (!status)
         status =
-            blob_print(&mine, "buffer=%s\nfabric=%s\nname=%s\n",
-                       run->buffer.kind ? run->buffer.kind->name : "", run->form, run->facts.self);
+            msg_print(&mine, "buffer=%s\nfabric=%s\nname=%s\n",
+                      run->buffer.kind ? run->buffer.kind->name : "", run->form, run->facts.self);
     if (!status)
         status = peer_swap(run->peer, &mine, &theirs);
     if (!status && run->audience && run->audience->begin)
@@ -492,7 +495,7 @@ static int ready(struct run *run, const struct fabric_choice *choice, const char
 
 static int agree(struct run *run)
 {
-    struct blob mine, theirs;
+    struct msg mine, theirs;
     struct fabric_choice choice = {0};
     char nonce[33];
     bool client = run->peer->rank == PEER_CLIENT;
@@ -504,13 +507,13 @@ static int agree(struct run *run)
         return status;
     status = compare(run, &mine, &theirs);
     if (!status)
-        status = note_makers(run, &mine, &theirs);
-    if (!status && blob_value(client ? &mine : &theirs, "nonce", nonce, sizeof nonce))
+        status = note_vendors(run, &mine, &theirs);
+    if (!status && msg_value(client ? &mine : &theirs, "nonce", nonce, sizeof nonce))
         status = fail(-EPROTO, "the client gives no nonce");
     if (!status)
         status = choose_watched(run, &mine, &theirs, &choice);
     /* A module may be missing at one end alone. */
-    int chosen = blob_print(&mine, "chosen=1\n");
+    int chosen = msg_print(&mine, "chosen=1\n");
     status = verdict(run, status ? status : chosen, &mine, &theirs);
     return status ? status : ready(run, &choice, nonce);
 }
@@ -523,7 +526,7 @@ static int pinned(struct run *run)
     if (moves && sched_getaffinity(0, sizeof before, &before))
         return fail(-errno, "which CPUs this thread may use: %s", strerror(errno));
     int status = moves ? cpu_pin(run->params->cpu) : 0;
-    status = status ? verdict(run, status, &(struct blob){0}, &(struct blob){0}) : agree(run);
+    status = status ? verdict(run, status, &(struct msg){0}, &(struct msg){0}) : agree(run);
     if (moves)
         sched_setaffinity(0, sizeof before, &before);
     return status;

@@ -65,7 +65,7 @@ static int am_arrived(struct run *run, uint64_t number)
 const struct test_op test_am = {.name = "am",
                                 .verb = VERB_AM,
                                 .verbs = VERB(AM),
-                                .hears = true,
+                                .needs_ack = true,
                                 .prepare = am_prepare,
                                 .fire = am_fire,
                                 .arrived = am_arrived,

@@ -96,12 +96,12 @@ static int atomic_after(struct run *run, uint64_t number)
 
 static int atomic_finish(struct run *run, uint64_t count)
 {
-    struct blob ask, answer;
+    struct msg ask, answer;
     uint64_t found, wanted = wrapped(run, count);
-    int status = blob_print(&ask, "value=1\n");
+    int status = msg_print(&ask, "value=1\n");
     if (!status)
         status = peer_swap(run->peer, &ask, &answer);
-    if (!status && blob_number(&answer, "value", &found))
+    if (!status && msg_number(&answer, "value", &found))
         status = fail(-EPROTO, "the answer to --verify cannot be read");
     if (!status && found != wanted)
         status = fail(-EBADMSG, "--verify: after %" PRIu64 " of %s the value is %" PRIu64, count,
@@ -109,11 +109,11 @@ static int atomic_finish(struct run *run, uint64_t count)
     return status;
 }
 
-static int atomic_answer(struct run *run, const struct blob *ask, struct blob *answer)
+static int atomic_answer(struct run *run, const struct msg *ask, struct msg *answer)
 {
     if (strcmp(ask->bytes, "value=1\n") != 0)
         return fail(-EPROTO, "a question that cannot be read");
-    return blob_print(answer, "value=%" PRIu64 "\n", get_value(run, run->receive_at));
+    return msg_print(answer, "value=%" PRIu64 "\n", get_value(run, run->receive_at));
 }
 
 #define ATOMIC                                                                                     \

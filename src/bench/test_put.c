@@ -2,6 +2,7 @@
 /* Puts and gets. In ping-pong nobody tells the receiver that a put has come: it looks at the end of
  * its memory, where every message has its number. */
 #include "bench/bench.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -123,8 +124,8 @@ static int put_before(struct run *run, uint64_t number)
 /* The other end looks into its own memory: what it sees is what was put. */
 static int put_after(struct run *run, uint64_t number)
 {
-    struct blob ask, answer;
-    int status = blob_print(&ask, "check=%" PRIu64 "\n", number);
+    struct msg ask, answer;
+    int status = msg_print(&ask, "check=%" PRIu64 "\n", number);
     if (!status)
         status = peer_swap(run->peer, &ask, &answer);
     if (!status && strcmp(answer.bytes, "good=1\n") != 0)
@@ -132,14 +133,14 @@ static int put_after(struct run *run, uint64_t number)
     return status;
 }
 
-static int put_answer(struct run *run, const struct blob *ask, struct blob *answer)
+static int put_answer(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t number;
-    int status = blob_number(ask, "check", &number);
+    int status = msg_number(ask, "check", &number);
     if (status)
         return fail(-EPROTO, "a question that cannot be read");
     status = pattern_check(run, number, run->receive_at, run->params->size);
-    return status ? status : blob_print(answer, "good=1\n");
+    return status ? status : msg_print(answer, "good=1\n");
 }
 
 const struct test_op test_put = {.name = "put",

@@ -2,6 +2,7 @@
 /* One operation to its completion, and the target's side of waiting. Fabrics never wait; here is
  * where it is done, with an eye on the other end and on the time. */
 #include "bench/bench.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -23,24 +24,24 @@ static int late(const struct run *run, uint64_t since_ms)
                 (double)granted_ms / 1000);
 }
 
-int run_patience(struct run *run, struct patience *patience)
+int run_backoff(struct run *run, struct backoff *backoff)
 {
-    patience->polls++;
-    if (run->share_cpu && patience->polls % POLLS_PER_YIELD == 0)
+    backoff->polls++;
+    if (run->share_cpu && backoff->polls % POLLS_PER_YIELD == 0)
         sched_yield();
-    if (patience->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
+    if (backoff->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
         return 0;
-    if (!patience->since_ms)
-        patience->since_ms = clock_ms();
+    if (!backoff->since_ms)
+        backoff->since_ms = clock_ms();
     /* It takes long: on a busy machine, because the other end waits for a CPU. */
     sched_yield();
     int status = peer_alive(run->peer);
-    return status ? status : late(run, patience->since_ms);
+    return status ? status : late(run, backoff->since_ms);
 }
 
 int run_wait(struct run *run, enum verb verb)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     while (!(run->seen & 1U << verb)) {
         struct completion completion;
         int got = run->fabric->poll(run->handle, &completion, 1);
@@ -54,7 +55,7 @@ int run_wait(struct run *run, enum verb verb)
             run->seen |= 1U << completion.verb;
             continue;
         }
-        int status = run_patience(run, &patience);
+        int status = run_backoff(run, &backoff);
         if (status)
             return status;
     }
@@ -66,7 +67,7 @@ int run_wait(struct run *run, enum verb verb)
 static int post(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
                 const struct xfer *xfer)
 {
-    struct patience patience = {0};
+    struct backoff backoff = {0};
     int got;
     while ((got = verb(run->handle, xfer)) == -EAGAIN) {
         struct completion completion;
@@ -77,7 +78,7 @@ static int post(struct run *run, int (*verb)(struct fabric *fabric, const struct
             return completion.status;
         if (polled)
             run->seen |= 1U << completion.verb;
-        int status = run_patience(run, &patience);
+        int status = run_backoff(run, &backoff);
         if (status)
             return status;
     }
@@ -119,15 +120,15 @@ static int progress(void *arg)
 }
 
 int run_serve(struct run *run,
-              int (*answer)(struct run *run, const struct blob *ask, struct blob *answer))
+              int (*answer)(struct run *run, const struct msg *ask, struct msg *answer))
 {
     bool polls = run->facts.target_polls & 1U << run->verb;
     for (;;) {
-        struct blob ask, reply;
-        int status = peer_hear(run->peer, &ask, polls ? progress : NULL, run);
+        struct msg ask, reply;
+        int status = peer_recv(run->peer, &ask, polls ? progress : NULL, run);
         if (status || strcmp(ask.bytes, "done=1\n") == 0)
             return status;
-        if ((status = answer(run, &ask, &reply)) || (status = peer_tell(run->peer, &reply)))
+        if ((status = answer(run, &ask, &reply)) || (status = peer_send(run->peer, &reply)))
             return status;
     }
 }

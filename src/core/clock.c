@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clocks: calibration of the cycle counter, and what reading a clock costs.
  * The counter is calibrated once a process because it takes 100 ms; later opens share it. */
+#include "core/clock.h"
 #include "core/core.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Option rows as help text. */
 #include "core/core.h"
+#include "core/opt.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ void opt_expand(const struct opt *row, const char *template, const struct opt_wo
 
 enum { HELP_COLUMN = 26 };
 
-static int help_row(const struct opt *row, const struct opt_words *words, struct blob *text)
+static int help_row(const struct opt *row, const struct opt_words *words, struct msg *text)
 {
     char left[64], help[1024], letter[8] = "    ";
     if (row->letter)
@@ -42,20 +43,20 @@ static int help_row(const struct opt *row, const struct opt_words *words, struct
     opt_expand(row, row->help, words, help, sizeof help);
     /* A left part that is too long gets a line of its own. */
     bool beside = strlen(left) + 1 < HELP_COLUMN;
-    int status = beside ? blob_add(text, "%-*s", HELP_COLUMN, left)
-                        : blob_add(text, "%s\n%*s", left, HELP_COLUMN, "");
+    int status = beside ? msg_add(text, "%-*s", HELP_COLUMN, left)
+                        : msg_add(text, "%s\n%*s", left, HELP_COLUMN, "");
     char *rest = NULL;
     for (char *line = strtok_r(help, "\n", &rest); line && !status;) {
-        status = blob_add(text, "%s\n", line);
+        status = msg_add(text, "%s\n", line);
         line = strtok_r(NULL, "\n", &rest);
         if (line && !status)
-            status = blob_add(text, "%*s", HELP_COLUMN, "");
+            status = msg_add(text, "%*s", HELP_COLUMN, "");
     }
     return status;
 }
 
 int opt_help(const struct opt_set *set, const struct opt_words *words, unsigned ours,
-             struct blob *text)
+             struct msg *text)
 {
     int status = 0;
     for (const struct opt *row = opt_next(set, NULL); row && !status; row = opt_next(set, row))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What this machine is, for whoever reads a result later. What cannot be found out is left out. */
+#include "core/machine.h"
 #include "core/core.h"
 
 #include <ctype.h>
@@ -23,7 +24,7 @@ static bool cpu_word(const char *root, const char *name, char *text, size_t room
 static bool arm_model(const char *root, char *text, size_t room)
 {
     static const struct {
-        unsigned maker, part;
+        unsigned vendor, part;
         const char *name;
     } known[] = {
         {0x41, 0xd08, "Arm Cortex-A72"},  {0x41, 0xd0c, "Arm Neoverse N1"},
@@ -31,14 +32,15 @@ static bool arm_model(const char *root, char *text, size_t room)
         {0x41, 0xd4f, "Arm Neoverse V2"}, {0x46, 0x001, "Fujitsu A64FX"},
         {0x48, 0xd01, "Kunpeng 920"},     {0xc0, 0xac3, "Ampere One"},
     };
-    char maker[32], part[32];
-    if (!cpu_word(root, "CPU implementer", maker, sizeof maker))
+    char vendor[32], part[32];
+    if (!cpu_word(root, "CPU implementer", vendor, sizeof vendor))
         return false;
     cpu_word(root, "CPU part", part, sizeof part);
     for (size_t i = 0; i < LENGTH(known); i++)
-        if (strtoul(maker, NULL, 16) == known[i].maker && strtoul(part, NULL, 16) == known[i].part)
+        if (strtoul(vendor, NULL, 16) == known[i].vendor &&
+            strtoul(part, NULL, 16) == known[i].part)
             return snprintf(text, room, "%s", known[i].name) > 0;
-    return snprintf(text, room, "implementer %s part %s", maker, part) > 0;
+    return snprintf(text, room, "implementer %s part %s", vendor, part) > 0;
 }
 
 /* "0-3,8" */
@@ -158,7 +160,7 @@ void machine_look(struct machine *m, const char *root)
 
 /* ---- for a document ---- */
 
-int machine_describe(struct blob *text)
+int machine_describe(struct msg *text)
 {
     struct machine m;
     char cpus[32], memory[32] = "";
@@ -179,6 +181,6 @@ int machine_describe(struct blob *text)
     int status = 0;
     for (size_t i = 0; i < LENGTH(lines) && !status; i++)
         if (*lines[i][1])
-            status = blob_add(text, "%s=%s\n", lines[i][0], lines[i][1]);
+            status = msg_add(text, "%s=%s\n", lines[i][0], lines[i][1]);
     return status;
 }

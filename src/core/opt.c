@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Option rows: from text to fields and back. Every value goes through opt_assign, whether it
  * was typed, defaulted, part of a device name or sent by the other end. */
+#include "core/opt.h"
 #include "core/core.h"
 
 #include <errno.h>
@@ -450,14 +451,14 @@ int opt_parse_list(struct opt_set *set, const char *text)
 
 /* ---- the wire ---- */
 
-int opt_encode(const struct opt_set *set, struct blob *text)
+int opt_encode(const struct opt_set *set, struct msg *text)
 {
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
         char value[512];
         if (!(row->flags & OPT_SHARED))
             continue;
         opt_format(row, set->base, value, sizeof value);
-        int status = value[0] ? blob_add(text, "%s=%s\n", row->name, value) : 0;
+        int status = value[0] ? msg_add(text, "%s=%s\n", row->name, value) : 0;
         if (status)
             return status;
     }
@@ -465,7 +466,7 @@ int opt_encode(const struct opt_set *set, struct blob *text)
 }
 
 /* A line that no row answers to would be an option silently ignored. */
-static int all_known(const struct opt_set *set, const struct blob *text)
+static int all_known(const struct opt_set *set, const struct msg *text)
 {
     for (size_t at = 0, length; at < text->length; at += length + 1) {
         char name[64];
@@ -487,7 +488,7 @@ static int all_known(const struct opt_set *set, const struct blob *text)
     return 0;
 }
 
-int opt_decode(struct opt_set *set, const struct blob *text,
+int opt_decode(struct opt_set *set, const struct msg *text,
                void (*overridden)(const struct opt *row, const char *was, const char *now))
 {
     int known = memchr(text->bytes, '\0', text->length)
@@ -501,7 +502,7 @@ int opt_decode(struct opt_set *set, const struct blob *text,
         if (!(row->flags & OPT_SHARED))
             continue;
         opt_format(row, set->base, was, sizeof was);
-        int status = blob_value(text, row->name, now, sizeof now);
+        int status = msg_value(text, row->name, now, sizeof now);
         if (status == -ENOENT && row->fallback)
             return fail(-EINVAL, "option --%s is missing: another version?", row->name);
         if (status == -ENOENT) {

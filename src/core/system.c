@@ -2,6 +2,7 @@
 /* Small files of /proc and /sys. Whatever is in them is bounded, ends with a NUL and cannot talk to
  * a terminal; the root stands before every path, so that tests can show another machine. */
 #include "core/core.h"
+#include "core/machine.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -2,6 +2,7 @@
 /* How the CPUs belong together. A group of CPUs is counted where its first member is met, so that
  * nothing has to be remembered. */
 #include "core/core.h"
+#include "core/machine.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which fabric carries a run for which nobody named one: both ends say what they are and have, and
  * both decide alike. Nothing is loaded for it. */
+#include "fabric/choose.h"
 #include "fabric/fabric.h"
 
 #include <errno.h>
@@ -21,26 +22,26 @@ bool fabric_real_cxi(const char *device)
     return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
-int fabric_describe(const char *device, struct blob *text)
+int fabric_describe(const char *device, struct msg *text)
 {
     char host[64], network[64];
     host_id(host, sizeof host);
     host_network(network, sizeof network);
-    return blob_add(text, ".host=%s\n.network=%s\n.uct=%d\n.ofi=%d\n.cxi=%d\n", host, network,
-                    module_exists("uct"), module_exists("ofi"), fabric_real_cxi(device));
+    return msg_add(text, ".host=%s\n.network=%s\n.uct=%d\n.ofi=%d\n.cxi=%d\n", host, network,
+                   module_exists("uct"), module_exists("ofi"), fabric_real_cxi(device));
 }
 
-static bool has(const struct blob *text, const char *key)
+static bool has(const struct msg *text, const char *key)
 {
     uint64_t number;
-    return !blob_number(text, key, &number) && number;
+    return !msg_number(text, key, &number) && number;
 }
 
-static bool same(const struct blob *mine, const struct blob *theirs, const char *key)
+static bool same(const struct msg *mine, const struct msg *theirs, const char *key)
 {
     char here[64], there[64];
-    return !blob_value(mine, key, here, sizeof here) &&
-           !blob_value(theirs, key, there, sizeof there) && *here && strcmp(here, there) == 0;
+    return !msg_value(mine, key, here, sizeof here) &&
+           !msg_value(theirs, key, there, sizeof there) && *here && strcmp(here, there) == 0;
 }
 
 static int no_module(const char *what)
@@ -57,8 +58,8 @@ static int put(char *text, size_t room, const char *fabric, const char *device)
     return n > 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
 }
 
-int fabric_between(const struct blob *mine, const struct blob *theirs, const char *device,
-                   char *text, size_t room, const char **why)
+int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device, char *text,
+                   size_t room, const char **why)
 {
     bool ofi = has(mine, ".ofi") && has(theirs, ".ofi");
     *why = "";

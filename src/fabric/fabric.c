@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of built-in fabrics, and the choice of one from a device as typed. */
 #include "fabric/fabric.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,10 +25,10 @@ static const struct fabric_host host = {.abi = FABRIC_ABI,
                                         .find = fabric_find,
                                         .fail = fail,
                                         .warn = warn,
-                                        .blob_print = blob_print,
-                                        .blob_add = blob_add,
-                                        .blob_value = blob_value,
-                                        .blob_number = blob_number,
+                                        .msg_print = msg_print,
+                                        .msg_add = msg_add,
+                                        .msg_value = msg_value,
+                                        .msg_number = msg_number,
                                         .memory_enough = memory_enough};
 
 bool fabric_built_in(const char *name)

@@ -6,6 +6,7 @@
 #ifndef WEFT_FABRIC_H
 #define WEFT_FABRIC_H
 
+#include "fabric/amo.h"
 #include "memory/memory.h"
 
 enum { FABRIC_ABI = 3 };
@@ -25,7 +26,7 @@ enum verb {
     VERB_ARRIVAL /* in completions only: the other end's active message has come in */
 };
 
-/* Wishes to the NIC. A fabric says which it honours, and for the rest why not. */
+/* Requests to the NIC. A fabric says which it honours, and for the rest why not. */
 enum hint {
     HINT_INLINE,     /* the payload travels inside the command (IDC) */
     HINT_LL,         /* low-latency issue: executed at once, not from the queue */
@@ -45,67 +46,6 @@ enum hint {
  * these hints the fabric chooses. */
 enum layout { LAYOUT_SHORT, LAYOUT_BCOPY, LAYOUT_ZCOPY, LAYOUTS };
 #define LAYOUT_HINT(layout) (1U << (HINT_SHORT + (layout)))
-
-/* ---- atomics ---- */
-
-enum amo_op {
-    AMO_MIN,
-    AMO_MAX,
-    AMO_SUM,
-    AMO_LOR,
-    AMO_LAND,
-    AMO_BOR,
-    AMO_BAND,
-    AMO_LXOR,
-    AMO_BXOR,
-    AMO_SWAP,
-    AMO_CSWAP, /* if (compare REL target) target = operand */
-    AMO_AXOR,  /* target = (target & ~compare) ^ operand */
-    AMO_OPS
-};
-enum amo_compare { AMO_EQ, AMO_NE, AMO_LE, AMO_LT, AMO_GE, AMO_GT, AMO_COMPARES };
-enum amo_type {
-    AMO_INT8,
-    AMO_UINT8,
-    AMO_INT16,
-    AMO_UINT16,
-    AMO_INT32,
-    AMO_UINT32,
-    AMO_INT64,
-    AMO_UINT64,
-    AMO_FLOAT,
-    AMO_DOUBLE,
-    AMO_FLOAT_COMPLEX,
-    AMO_DOUBLE_COMPLEX,
-    AMO_UINT128,
-    AMO_TYPES
-};
-enum { AMO_MAX_BYTES = 16 };
-
-/* Names as they are typed; each list ends with NULL. */
-extern const char *const amo_op_names[], *const amo_compare_names[], *const amo_type_names[];
-
-/* A type's size, and which ops and compares exist for it, as bits. */
-struct amo_facts {
-    uint16_t size, ops, compares;
-};
-extern const struct amo_facts amo_types[AMO_TYPES];
-
-static inline size_t amo_size(enum amo_type type)
-{
-    return amo_types[type].size;
-}
-
-/* Does the op exist for the type? compare counts for AMO_CSWAP alone. */
-static inline bool amo_valid(enum amo_op op, enum amo_type type, enum amo_compare compare)
-{
-    return op < AMO_OPS && type < AMO_TYPES && amo_types[type].ops & 1U << op &&
-           (op != AMO_CSWAP ||
-            (compare < AMO_COMPARES && amo_types[type].compares & 1U << compare));
-}
-
-/* "SUM, SWAP, CSWAP EQ/NE": what a type takes, for a sentence. */
-void amo_list_ops(enum amo_type type, char *text, size_t room);
 
 /* The other end's memory as connect found it. Owned by the fabric until close. */
 struct remote {
@@ -161,10 +101,10 @@ struct fabric_facts {
     uint16_t cswap[AMO_COMPARES];      /* bit = type */
     const char *amo_how;               /* how the widest atomics are done, or NULL */
     const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
-    unsigned gpus;                     /* whose GPU memory it reaches, a bit a maker */
+    unsigned gpus;                     /* whose GPU memory it reaches, a bit a vendor */
     unsigned gpu_verbs;                /* what it can do there */
     unsigned gpu_layouts;              /* and in which layouts, a bit each */
-    const char *why_no_gpu;            /* where gpus lacks a maker */
+    const char *why_no_gpu;            /* where gpus lacks a vendor */
     char form[128];                    /* which path carries it, for the header; connect may say
                                           more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
@@ -199,14 +139,14 @@ struct fabric_ops {
     void (*close)(struct fabric *fabric);
 
     /* Makes a region reachable; places it too if it has no address. key is for the other end. */
-    int (*expose)(struct fabric *fabric, struct region *region, struct blob *key);
+    int (*expose)(struct fabric *fabric, struct region *region, struct msg *key);
     void (*withdraw)(struct fabric *fabric, struct region *region);
 
     /* This end's address for the other's connect: text, never our structs. */
-    int (*address)(struct fabric *fabric, struct blob *mine);
+    int (*address)(struct fabric *fabric, struct msg *mine);
     /* DONE once bytes can go both ways; LATER: call again; or -errno. keys are the other end's,
      * and remote gets an entry for each. */
-    int (*connect)(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
+    int (*connect)(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
                    struct remote *remote);
 
     /* NULL: cannot. Operations that poll has not completed may be forgotten only by close. */
@@ -224,60 +164,6 @@ struct fabric_ops {
     int (*poll)(struct fabric *fabric, struct completion *completions, int max);
 };
 
-/* ---- choosing ---- */
-
-enum { FABRIC_DEVICE_MAX = 128 };
-
-struct fabric_choice {
-    const struct fabric_ops *ops;
-    char device[FABRIC_DEVICE_MAX]; /* what stands behind the prefix */
-    bool named;                     /* the user named the fabric */
-};
-
-/* From a device as typed: "soft:cxi1", "null:delay=2us", or a bare device, which is looked for on
- * the fabrics in order. -ENODEV and a sentence that lists what there is. */
-int fabric_choose(const char *text, struct fabric_choice *choice);
-
-/* The fabrics that may be there, those that are built in first; NULL behind the last. */
-const char *fabric_name(size_t number);
-bool fabric_built_in(const char *name);
-
-/* Does it begin with the name of a fabric that is built in or can be loaded? */
-bool fabric_named(const char *text);
-
-/* Says every device of every fabric there is, "soft:cxi0". */
-void fabric_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
-
-/* Is there a CXI device of that name on this machine? Looks, loads nothing. */
-bool fabric_real_cxi(const char *device);
-
-/* What this end is and has, as lines that begin with a full stop: its machine and network, which
- * modules, and whether the bare device (or NULL) is a real CXI device. Added to the text. */
-int fabric_describe(const char *device, struct blob *text);
-
-/* Where neither end names a fabric: what to choose here, from two such texts; both ends come to the
- * same. With a bare device: a real CXI device, else soft on one machine, else libfabric over
- * TCP; without one: soft, else UCX or libfabric over TCP. why is "" or says more than that. */
-int fabric_between(const struct blob *mine, const struct blob *theirs, const char *device,
-                   char *text, size_t room, const char **why);
-
-/* Opens a fabric. Vendors' libraries take signals over when they do: every handler is put back. */
-int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
-                const struct fabric_want *want, struct fabric_facts *facts);
-
-/* Can it be opened at all, with this service, and what could it do, with memory of these GPUs?
- * Opens and closes it. */
-int fabric_try(const struct fabric_choice *choice, uint64_t service, unsigned gpus,
-               struct fabric_facts *facts);
-
-/* A built-in fabric, or weft-NAME.so from WEFT_MODULE_PATH, from beside the tools, or from the
- * installed module folder. NULL, and a sentence, if there is none. */
-const struct fabric_ops *fabric_find(const char *name);
-
-/* The names of verbs and hints, for sentences. */
-const char *fabric_verb_name(enum verb verb);
-extern const char *const fabric_layout_names[]; /* ends with NULL */
-
 /* ---- modules ---- */
 
 /* What a module may call: it has no other way back. */
@@ -286,12 +172,11 @@ struct fabric_host {
     const struct fabric_ops *(*find)(const char *name);
     int (*fail)(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
     void (*warn)(const char *format, ...) __attribute__((format(printf, 1, 2)));
-    int (*blob_print)(struct blob *blob, const char *format, ...)
+    int (*msg_print)(struct msg *msg, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
-    int (*blob_add)(struct blob *blob, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
-    int (*blob_value)(const struct blob *blob, const char *key, char *value, size_t room);
-    int (*blob_number)(const struct blob *blob, const char *key, uint64_t *number);
+    int (*msg_add)(struct msg *msg, const char *format, ...) __attribute__((format(printf, 2, 3)));
+    int (*msg_value)(const struct msg *msg, const char *key, char *value, size_t room);
+    int (*msg_number)(const struct msg *msg, const char *key, uint64_t *number);
     int (*memory_enough)(uint64_t bytes);
 };
 

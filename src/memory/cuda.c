@@ -4,6 +4,7 @@
  * are merely under way when the call returns. Few bytes may be copied by a kernel instead, which
  * says itself when they are there: both are timed when the GPU is opened, and the faster is taken.
  */
+#include "core/clock.h"
 #include "memory/cuda_kernel.h"
 #include "memory/gpu.h"
 
@@ -120,7 +121,7 @@ static void cuda_words(int code, char *text, size_t room)
 {
     const char *name = NULL, *string = NULL;
     if (code == STUCK)
-        snprintf(text, room, "it has not answered for %g s", gpu_patience_ms / 1000.0);
+        snprintf(text, room, "it has not answered for %g s", gpu_timeout_ms / 1000.0);
     else if (cu.error_name(code, &name) || !name)
         snprintf(text, room, "error %d", code);
     else if (cu.error_string(code, &string) || !string)
@@ -197,7 +198,7 @@ static int small_why(struct gpu *gpu, uint32_t number, uint64_t *since_ns)
         return code ? code : UNKNOWN; /* it ended, and did not say so */
     if (!*since_ns)
         *since_ns = now_ns;
-    if (now_ns - *since_ns < UINT64_C(1000000) * gpu_patience_ms)
+    if (now_ns - *since_ns < UINT64_C(1000000) * gpu_timeout_ms)
         return 0;
     stuck = true;
     return STUCK;
@@ -342,7 +343,7 @@ static int cuda_open(struct gpu *gpu)
     int code = stuck ? STUCK : cu.device(&device, (int)gpu->device);
     if (code)
         return code;
-    /* Refused where somebody uses the context already; then it waits as he wished. */
+    /* Refused where somebody uses the context already; then it waits as he requested. */
     if (cu.set_flags)
         cu.set_flags(device, SCHEDULE_SPIN);
     code = cu.retain(&gpu->context, device);
@@ -448,4 +449,4 @@ static const struct gpu_ops cuda = {.libraries = libraries,
                                     .words = cuda_words};
 
 const struct memory_ops memory_cuda = {
-    .name = "cuda", .maker = MEMORY_NVIDIA, .gpu = &cuda, GPU_KIND};
+    .name = "cuda", .vendor = MEMORY_NVIDIA, .gpu = &cuda, GPU_KIND};

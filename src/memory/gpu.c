@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the makers of GPUs have in common: finding them, buffers, and every sentence. A maker's
+/* What the vendors of GPUs have in common: finding them, buffers, and every sentence. A vendor's
  * library is loaded when somebody asks for one of his GPUs, and stays for good. */
 #include "memory/gpu.h"
 
@@ -13,22 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const memory_makers[] = {"AMD", "NVIDIA", "INTEL", NULL};
+const char *const memory_vendors[] = {"AMD", "NVIDIA", "INTEL", NULL};
 
 /* In the order of trying. */
 static const struct memory_ops *const kinds[] = {&memory_cuda, &memory_rocm, &memory_ze};
 
-/* What became of a maker's library. */
+/* What became of a vendor's library. */
 static struct state {
     bool tried;
     unsigned count;
     char why[160]; /* there are none */
-} states[MEMORY_MAKERS];
+} states[MEMORY_VENDORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const char *maker_of(const struct memory_ops *kind)
+static const char *vendor_of(const struct memory_ops *kind)
 {
-    return memory_makers[kind->maker - 1];
+    return memory_vendors[kind->vendor - 1];
 }
 
 static int gpu_fail(const struct memory_ops *kind, unsigned device, int code, const char *format,
@@ -45,7 +45,7 @@ static int gpu_fail(const struct memory_ops *kind, unsigned device, int code, co
     va_end(arguments);
     kind->gpu->words(code, words, sizeof words);
     return fail(code == kind->gpu->no_memory ? -ENOMEM : -EIO, "GPU %u (%s): %s: %s", device,
-                maker_of(kind), what, words);
+                vendor_of(kind), what, words);
 }
 
 /* ---- finding ---- */
@@ -109,7 +109,7 @@ static void look(const struct memory_ops *kind, struct state *state)
     }
 }
 
-/* Makers' libraries take signals over, and start threads: every handler is put back, and no signal
+/* Vendors' libraries take signals over, and start threads: every handler is put back, and no signal
  * goes to a thread of theirs. */
 static void guard_begin(sigset_t *mask)
 {
@@ -127,7 +127,7 @@ static void guard_end(const sigset_t *mask)
 
 static const struct state *state_of(const struct memory_ops *kind)
 {
-    struct state *state = &states[kind->maker];
+    struct state *state = &states[kind->vendor];
     pthread_mutex_lock(&lock);
     if (!state->tried) {
         sigset_t mask;
@@ -140,7 +140,7 @@ static const struct state *state_of(const struct memory_ops *kind)
     return state;
 }
 
-/* Of whichever makers there are, for a sentence. */
+/* Of whichever vendors there are, for a sentence. */
 static void list_others(char *text, size_t room)
 {
     size_t used = 0;
@@ -149,7 +149,7 @@ static void list_others(char *text, size_t room)
         unsigned count = state_of(kinds[i])->count;
         if (count && used < room)
             used += (size_t)snprintf(text + used, room - used, "%s%u of %s", used ? ", " : "",
-                                     count, maker_of(kinds[i]));
+                                     count, vendor_of(kinds[i]));
     }
 }
 
@@ -159,7 +159,7 @@ static int none_at_all(void)
     size_t used = 0;
     for (size_t i = 0; i < LENGTH(kinds) && used < sizeof why; i++)
         used += (size_t)snprintf(why + used, sizeof why - used, "%s%s (%s)", i ? ", " : "",
-                                 state_of(kinds[i])->why, maker_of(kinds[i]));
+                                 state_of(kinds[i])->why, vendor_of(kinds[i]));
     return fail(-ENODEV, "no GPU here: %s", why);
 }
 
@@ -167,7 +167,7 @@ static int none_of(const struct memory_ops *kind)
 {
     char others[96];
     list_others(others, sizeof others);
-    return fail(-ENODEV, "no GPU of %s here (%s)%s%s", maker_of(kind), state_of(kind)->why,
+    return fail(-ENODEV, "no GPU of %s here (%s)%s%s", vendor_of(kind), state_of(kind)->why,
                 *others ? "; there are: " : "", others);
 }
 
@@ -179,16 +179,17 @@ static int check(const struct memory_ops *kind, unsigned device)
     if (device < count)
         return 0;
     if (count == 1)
-        return fail(-ENODEV, "no GPU %u: there is 1 GPU of %s here, GPU 0", device, maker_of(kind));
+        return fail(-ENODEV, "no GPU %u: there is 1 GPU of %s here, GPU 0", device,
+                    vendor_of(kind));
     return fail(-ENODEV, "no GPU %u: there are %u GPUs of %s here, 0 to %u", device, count,
-                maker_of(kind), count - 1);
+                vendor_of(kind), count - 1);
 }
 
-int gpu_find(enum memory_maker maker, unsigned device, const struct memory_ops **kind,
+int gpu_find(enum memory_vendor vendor, unsigned device, const struct memory_ops **kind,
              unsigned *count)
 {
     for (size_t i = 0; i < LENGTH(kinds); i++) {
-        if (maker == MEMORY_CPU ? !state_of(kinds[i])->count : maker != kinds[i]->maker)
+        if (vendor == MEMORY_CPU ? !state_of(kinds[i])->count : vendor != kinds[i]->vendor)
             continue;
         *kind = kinds[i];
         *count = state_of(kinds[i])->count;
@@ -313,10 +314,10 @@ static int no_room(struct gpu *gpu, size_t length)
     unit_bytes_text(length, need, sizeof need);
     if (!ops->room || ops->room(gpu, &available))
         return fail(-ENOMEM, "not enough memory on GPU %u (%s): %s needed", gpu->device,
-                    maker_of(gpu->kind), need);
+                    vendor_of(gpu->kind), need);
     unit_bytes_text(available, have, sizeof have);
     return fail(-ENOMEM, "not enough memory on GPU %u (%s): %s needed, %s free", gpu->device,
-                maker_of(gpu->kind), need, have);
+                vendor_of(gpu->kind), need, have);
 }
 
 int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kind)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside memory: what a maker of GPUs gives, and the functions of a kind of memory made of it.
- * A maker's calls return his own code, 0 for success; sentences are made in gpu.c. */
+/* Inside memory: what a vendor of GPUs gives, and the functions of a kind of memory made of it.
+ * A vendor's calls return his own code, 0 for success; sentences are made in gpu.c. */
 #ifndef WEFT_MEMORY_GPU_H
 #define WEFT_MEMORY_GPU_H
 
 #include "memory/memory.h"
 
-/* A function of the maker's library, and where its address goes. */
+/* A function of the vendor's library, and where its address goes. */
 struct gpu_symbol {
     const char *name;
     void *where;
@@ -38,19 +38,19 @@ struct gpu_ops {
     int (*import_memory)(struct gpu *gpu, const struct gpu_handle *handle, char **address);
     void (*release)(struct gpu *gpu, char *address);
 
-    /* The maker's words for a code. */
+    /* The vendor's words for a code. */
     void (*words)(int code, char *text, size_t room);
 };
 
-/* Must the maker be told that this thread now uses this GPU? Asked before each of his calls. What
+/* Must the vendor be told that this thread now uses this GPU? Asked before each of his calls. What
  * he answers is noted, and returned: whoever was refused is asked again. */
 bool gpu_is_new(const struct gpu *gpu);
 int gpu_told(const struct gpu *gpu, int code);
 
-/* Opens a maker's library; NULL if it is not there. How long a copy of few bytes may take, if we
+/* Opens a vendor's library; NULL if it is not there. How long a copy of few bytes may take, if we
  * wait for it ourselves. */
 void *gpu_library(const char *name);
-extern const unsigned gpu_patience_ms;
+extern const unsigned gpu_timeout_ms;
 
 /* The functions of every kind of GPU memory. */
 int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kind);

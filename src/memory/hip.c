@@ -96,7 +96,7 @@ static void hip_close(struct gpu *gpu)
 static int hip_open(struct gpu *gpu)
 {
     int code = use(gpu);
-    /* Refused where the device is in use already; then it waits as somebody else wished. */
+    /* Refused where the device is in use already; then it waits as somebody else requested. */
     if (!code && hip.set_flags)
         hip.set_flags(SCHEDULE_SPIN);
     if (!code)
@@ -207,4 +207,5 @@ static const struct gpu_ops rocm = {.libraries = libraries,
                                     .release = hip_release,
                                     .words = hip_words};
 
-const struct memory_ops memory_rocm = {.name = "rocm", .maker = MEMORY_AMD, .gpu = &rocm, GPU_KIND};
+const struct memory_ops memory_rocm = {
+    .name = "rocm", .vendor = MEMORY_AMD, .gpu = &rocm, GPU_KIND};

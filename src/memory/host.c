@@ -2,6 +2,7 @@
 /* Host memory, in pages of the system's size, of 2 MiB or of 1 GiB: an unnamed memfd each, which
  * the kernel frees with the last process that has it. Populating reports a shortage as an error,
  * where a first touch would end in SIGBUS. */
+#include "core/machine.h"
 #include "memory/memory.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of memory kinds, and how much host memory there is. */
 #include "memory/memory.h"
+#include "core/machine.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of memory: where a buffer lives. Host memory and huge pages are memfds, so that
- * another process can map them; memory of a GPU has its maker's handle for that. A kind is one
+ * another process can map them; memory of a GPU has its vendor's handle for that. A kind is one
  * table; memory_find knows them all. */
 #ifndef WEFT_MEMORY_H
 #define WEFT_MEMORY_H
@@ -22,9 +22,9 @@ struct region {
     struct gpu *gpu; /* what alloc opened it by, or NULL */
 };
 
-/* Whose memory. The order is that of memory_makers. */
-enum memory_maker { MEMORY_CPU, MEMORY_AMD, MEMORY_NVIDIA, MEMORY_INTEL, MEMORY_MAKERS };
-extern const char *const memory_makers[]; /* from AMD on, as they are typed; ends with NULL */
+/* Whose memory. The order is that of memory_vendors. */
+enum memory_vendor { MEMORY_CPU, MEMORY_AMD, MEMORY_NVIDIA, MEMORY_INTEL, MEMORY_VENDORS };
+extern const char *const memory_vendors[]; /* from AMD on, as they are typed; ends with NULL */
 
 /* A bit of each, for sets of them. */
 #define MEMORY_ALL_GPUS (1U << MEMORY_AMD | 1U << MEMORY_NVIDIA | 1U << MEMORY_INTEL)
@@ -32,8 +32,8 @@ extern const char *const memory_makers[]; /* from AMD on, as they are typed; end
 struct memory_ops {
     const char *name;
     size_t page; /* 0: the system's own */
-    enum memory_maker maker;
-    const struct gpu_ops *gpu; /* of GPUs: the maker's calls; else NULL */
+    enum memory_vendor vendor;
+    const struct gpu_ops *gpu; /* of GPUs: the vendor's calls; else NULL */
 
     /* Reserves length bytes; says how much is missing when there is not enough. Touches
      * nothing: memory_populate does, in pieces. */
@@ -72,8 +72,8 @@ struct gpu {
     const struct memory_ops *kind;
     unsigned device;
     uint64_t serial;              /* tells it from every other of this process */
-    void *context, *queue, *more; /* the maker's */
-    /* Copies, and returns when the bytes are there: 0, or the maker's code. */
+    void *context, *queue, *more; /* the vendor's */
+    /* Copies, and returns when the bytes are there: 0, or the vendor's code. */
     int (*copy)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
     /* The same where all host memory is locked by gpu_pin; may know a faster way for few bytes. */
     int (*copy_locked)(struct gpu *gpu, void *to, const void *from, size_t length,
@@ -89,9 +89,9 @@ struct gpu_handle {
     int fd;                           /* to be handed over too, or -1; belongs to the exporter */
 };
 
-/* The kind of memory that a maker's GPUs have; MEMORY_CPU: of the first maker that has any here.
+/* The kind of memory that a vendor's GPUs have; MEMORY_CPU: of the first vendor that has any here.
  * count is how many he has; -ENODEV and a sentence if there is none, or not this one. */
-int gpu_find(enum memory_maker maker, unsigned device, const struct memory_ops **kind,
+int gpu_find(enum memory_vendor vendor, unsigned device, const struct memory_ops **kind,
              unsigned *count);
 
 /* By its number, or, unless NULL, by its identity if a GPU here has it. */

@@ -356,4 +356,4 @@ static const struct gpu_ops level_zero = {.libraries = libraries,
                                           .words = ze_words};
 
 const struct memory_ops memory_ze = {
-    .name = "ze", .maker = MEMORY_INTEL, .gpu = &level_zero, GPU_KIND};
+    .name = "ze", .vendor = MEMORY_INTEL, .gpu = &level_zero, GPU_KIND};

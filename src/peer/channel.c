@@ -2,6 +2,7 @@
 /* Frames over a stream socket: messages, heartbeats, and the last words of an end that leaves.
  * Everything read here comes from outside: every length is bounded before it is believed. */
 #include "peer/channel.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -48,7 +49,7 @@ static int send_all(struct channel *c, const void *bytes, size_t length)
 
 static int send_frame(struct channel *c, char kind, const void *bytes, size_t length)
 {
-    char frame[FRAME_HEAD + BLOB_MAX];
+    char frame[FRAME_HEAD + MSG_MAX];
     char head[FRAME_HEAD + 1];
     snprintf(head, sizeof head, "WEFT%02u %c %06x\n", PROTOCOL % 100U, kind,
              (unsigned)length & 0xffffffU);
@@ -79,9 +80,9 @@ static int parse_head(const struct channel *c, size_t at, char *kind, size_t *le
                     c->peer.other, in + 4, PROTOCOL);
     *kind = in[7];
     *length = strtoul(hex, NULL, 16);
-    if (*length >= BLOB_MAX)
+    if (*length >= MSG_MAX)
         return fail(-EPROTO, "the %s announced a message of %zu bytes, the bound is %d",
-                    c->peer.other, *length, BLOB_MAX - 1);
+                    c->peer.other, *length, MSG_MAX - 1);
     return 1;
 }
 
@@ -104,22 +105,22 @@ static void drop_beats(struct channel *c, size_t at)
             at += FRAME_HEAD + length;
 }
 
-void channel_take(struct channel *c, struct blob *blob)
+void channel_take(struct channel *c, struct msg *msg)
 {
     char kind;
     size_t length = 0;
     if (parse_head(c, 0, &kind, &length) != 1)
         return;
-    memcpy(blob->bytes, c->in + FRAME_HEAD, length);
-    blob->bytes[length] = '\0';
-    blob->length = length;
+    memcpy(msg->bytes, c->in + FRAME_HEAD, length);
+    msg->bytes[length] = '\0';
+    msg->length = length;
     drop_frame(c, 0, length);
 }
 
 /* The other end's last words become our sentence. */
 static int last_words(const struct channel *c, size_t length)
 {
-    struct blob words = {.length = length};
+    struct msg words = {.length = length};
     memcpy(words.bytes, c->in + FRAME_HEAD, length);
     words.bytes[length] = '\0';
     return life_last_words(&c->peer, &words);
@@ -184,7 +185,7 @@ static int channel_alive(struct peer *peer)
     /* A beat is what we look for, and it is dropped by looking. */
     status = channel_ready(c, FRAME_BEAT);
     while (status == 1) {
-        struct blob beat;
+        struct msg beat;
         channel_take(c, &beat);
         status = channel_ready(c, FRAME_BEAT);
     }
@@ -200,15 +201,15 @@ static int channel_alive(struct peer *peer)
     return status == -ECONNRESET ? 0 : status;
 }
 
-static int channel_tell(struct peer *peer, const struct blob *blob)
+static int channel_send(struct peer *peer, const struct msg *msg)
 {
     struct channel *c = of(peer);
     char kind = c->greets ? FRAME_GREETING : FRAME_DATA;
-    int status = life_fits(blob);
+    int status = life_fits(msg);
     if (status)
         return status;
     c->greets = false;
-    status = send_frame(c, kind, blob->bytes, blob->length);
+    status = send_frame(c, kind, msg->bytes, msg->length);
     if (status == -ECONNRESET) {
         /* It may have said why before it left. */
         int why = channel_ready(c, FRAME_BEAT);
@@ -217,7 +218,7 @@ static int channel_tell(struct peer *peer, const struct blob *blob)
     return status;
 }
 
-static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg)
+static int channel_recv(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg)
 {
     struct channel *c = of(peer);
     for (;;) {
@@ -225,7 +226,7 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
         if (!status)
             status = channel_ready(c, FRAME_DATA);
         if (status == 1) {
-            channel_take(c, blob);
+            channel_take(c, msg);
             return 0;
         }
         if (!status)
@@ -242,7 +243,7 @@ static int channel_hear(struct peer *peer, struct blob *blob, int (*progress)(vo
 
 void channel_farewell(struct channel *c, int status, const char *why)
 {
-    struct blob words;
+    struct msg words;
     /* Whatever happens here must not replace the sentence that made us leave. */
     const struct kept kept = life_keep();
     if (!c->left && !c->ended && !c->closed && !life_words(&words, status, why) &&
@@ -282,8 +283,8 @@ static void close_peer(struct peer *peer)
 }
 
 static const struct peer_ops channel_ops = {.name = "stream",
-                                            .tell = channel_tell,
-                                            .hear = channel_hear,
+                                            .send = channel_send,
+                                            .recv = channel_recv,
                                             .alive = channel_alive,
                                             .end = channel_end,
                                             .close = close_peer};

@@ -21,7 +21,7 @@ struct channel {
     struct kept ended_why; /* its sentence: it may be due later, and in another thread */
     uint64_t heard_ms, told_ms;
     size_t have; /* bytes in in[] */
-    char in[FRAME_HEAD + BLOB_MAX + BEATS_BEHIND];
+    char in[FRAME_HEAD + MSG_MAX + BEATS_BEHIND];
 };
 
 /* Takes the descriptor over. */
@@ -32,7 +32,7 @@ int channel_open(struct channel **channel, int fd, int rank, const struct peer_t
 int channel_ready(struct channel *channel, char kind);
 
 /* Moves the complete message out. */
-void channel_take(struct channel *channel, struct blob *blob);
+void channel_take(struct channel *channel, struct msg *msg);
 
 /* Says why we leave, without waiting for it to be read. */
 void channel_farewell(struct channel *channel, int status, const char *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which MPI launched this process, and the peer over it. Only the environment tells, and it must
  * be right: an MPI under another's launcher does not fail, each process is rank 0 of 1. */
+#include "core/clock.h"
 #include "peer/life.h"
 #include "peer/mpi.h"
 

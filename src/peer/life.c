@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What every peer says and does about life and death, whatever carries its messages. */
 #include "peer/life.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,23 +34,23 @@ int life_silent(const struct peer *peer)
                 (double)peer->timeout_ms / 1000);
 }
 
-int life_fits(const struct blob *blob)
+int life_fits(const struct msg *msg)
 {
-    return blob->length < BLOB_MAX ? 0
-                                   : fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d",
-                                          blob->length, BLOB_MAX - 1);
+    return msg->length < MSG_MAX ? 0
+                                 : fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d",
+                                        msg->length, MSG_MAX - 1);
 }
 
-int life_words(struct blob *words, int status, const char *why)
+int life_words(struct msg *words, int status, const char *why)
 {
-    return blob_print(words, "code=%d\nwhy=%.600s\n", -status, why);
+    return msg_print(words, "code=%d\nwhy=%.600s\n", -status, why);
 }
 
-int life_last_words(const struct peer *peer, const struct blob *words)
+int life_last_words(const struct peer *peer, const struct msg *words)
 {
     char why[700];
     uint64_t code = 0;
-    if (blob_value(words, "why", why, sizeof why) || blob_number(words, "code", &code))
+    if (msg_value(words, "why", why, sizeof why) || msg_number(words, "code", &code))
         return fail(-EPROTO, "the %s left with a message that cannot be read", peer->other);
     if (code == EINTR)
         return fail(-ECONNRESET, "the %s was interrupted", peer->other);

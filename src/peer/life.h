@@ -21,11 +21,11 @@ int life_lost(const struct peer *peer);
 int life_silent(const struct peer *peer);
 
 /* -EMSGSIZE for what no end would take. */
-int life_fits(const struct blob *blob);
+int life_fits(const struct msg *msg);
 
 /* Our last words as they travel, and the other end's as our sentence and status. */
-int life_words(struct blob *words, int status, const char *why);
-int life_last_words(const struct peer *peer, const struct blob *words);
+int life_words(struct msg *words, int status, const char *why);
+int life_last_words(const struct peer *peer, const struct msg *words);
 
 /* Progress for about a millisecond: looking at what carries messages costs as much as several
  * messages of a fast fabric, looking at the time far less. */

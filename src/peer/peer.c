@@ -5,20 +5,20 @@
 #include <errno.h>
 #include <string.h>
 
-int peer_swap(struct peer *peer, const struct blob *mine, struct blob *theirs)
+int peer_swap(struct peer *peer, const struct msg *mine, struct msg *theirs)
 {
-    int status = peer_tell(peer, mine);
-    return status ? status : peer_hear(peer, theirs, NULL, NULL);
+    int status = peer_send(peer, mine);
+    return status ? status : peer_recv(peer, theirs, NULL, NULL);
 }
 
-int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void *arg)
+int peer_barrier(struct peer *peer, const char *word, int (*progress)(void *), void *arg)
 {
-    struct blob mine, theirs;
-    int status = blob_print(&mine, "meet=%s\n", word);
+    struct msg mine, theirs;
+    int status = msg_print(&mine, "meet=%s\n", word);
     if (!status)
-        status = peer_tell(peer, &mine);
+        status = peer_send(peer, &mine);
     if (!status)
-        status = peer_hear(peer, &theirs, progress, arg);
+        status = peer_recv(peer, &theirs, progress, arg);
     if (!status && strcmp(mine.bytes, theirs.bytes) != 0)
         status = fail(-EPROTO, "the %s is not where this end is: out of step at \"%s\"",
                       peer->other, word);

@@ -17,10 +17,10 @@ struct peer;
 
 struct peer_ops {
     const char *name;
-    int (*tell)(struct peer *peer, const struct blob *blob);
+    int (*send)(struct peer *peer, const struct msg *msg);
     /* Waits for the next message. progress, if not NULL, is called all the while and may end the
      * wait by returning < 0; without it the wait sleeps. */
-    int (*hear)(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg);
+    int (*recv)(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg);
     /* Never waits: 0, or why the other end must be taken for gone. */
     int (*alive)(struct peer *peer);
     /* Tells the other end why we leave before we are done. Never fails. */
@@ -43,15 +43,14 @@ struct peer_terms {
     const volatile sig_atomic_t *stop;
 };
 
-static inline int peer_tell(struct peer *peer, const struct blob *blob)
+static inline int peer_send(struct peer *peer, const struct msg *msg)
 {
-    return peer->ops->tell(peer, blob);
+    return peer->ops->send(peer, msg);
 }
 
-static inline int peer_hear(struct peer *peer, struct blob *blob, int (*progress)(void *),
-                            void *arg)
+static inline int peer_recv(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg)
 {
-    return peer->ops->hear(peer, blob, progress, arg);
+    return peer->ops->recv(peer, msg, progress, arg);
 }
 
 static inline int peer_alive(struct peer *peer)
@@ -70,26 +69,26 @@ static inline void peer_close(struct peer *peer)
         peer->ops->close(peer);
 }
 
-/* Gives a blob and gets the other end's. */
-int peer_swap(struct peer *peer, const struct blob *mine, struct blob *theirs);
+/* Gives a msg and gets the other end's. */
+int peer_swap(struct peer *peer, const struct msg *mine, struct msg *theirs);
 
 /* A barrier: both ends say the same word. */
-int peer_meet(struct peer *peer, const char *word, int (*progress)(void *), void *arg);
+int peer_barrier(struct peer *peer, const char *word, int (*progress)(void *), void *arg);
 
 /* Signs of life from another thread, for as long as this one is busy with what may take seconds and
  * does not touch the peer: a vendor's library, somebody who reads our output. What is done at once
  * needs none, and none is sent then. What it finds out is found again by the next who looks. After
  * most_ms it falls silent, unless that is 0: whoever reads may take his time, but a library that
  * takes longer hangs, and the other end must not wait for it. */
-enum { VIGIL_LIBRARY_MS = 60000 };
-struct vigil {
+enum { KEEPALIVE_LIBRARY_MS = 60000 };
+struct keepalive {
     struct peer *peer;
     unsigned most_ms;
     pthread_t thread;
     int over; /* readable once it is; -1: there is no thread */
 };
-void vigil_begin(struct vigil *vigil, struct peer *peer, unsigned most_ms);
-void vigil_end(struct vigil *vigil);
+void keepalive_begin(struct keepalive *keepalive, struct peer *peer, unsigned most_ms);
+void keepalive_end(struct keepalive *keepalive);
 
 /* ---- ways to meet ---- */
 
@@ -110,7 +109,7 @@ struct peer_carrier {
      * nothing of this peer is left in it. */
     bool lasts;
 };
-enum { CARRIER_MAX = BLOB_MAX + 16 }; /* no message is longer */
+enum { CARRIER_MAX = MSG_MAX + 16 }; /* no message is longer */
 /* The carrier is the peer's from then on; it stays the caller's if this fails. */
 int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
                const struct peer_terms *terms);
@@ -130,7 +129,7 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
 unsigned tcp_port(const struct listener *listener);
 /* Waits without end for a client's greeting, but for *stop. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
-               struct blob *greeting);
+               struct msg *greeting);
 void tcp_close(struct listener *listener);
 
 /* Tries for wait_ms to reach a server; the first message told is the greeting. */

@@ -2,6 +2,7 @@
 /* A peer over anything that passes whole messages: one byte of kind, then the payload. An end
  * without words is one that closed. The carrier cannot be slept on, so waits spin first and then
  * sleep in growing steps. What arrives is read at once, so that no message hides what is behind. */
+#include "core/clock.h"
 #include "peer/life.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ struct relay {
     struct kept over_why; /* its sentence: it may be due later, and in another thread */
     uint64_t heard_ms, told_ms;
     unsigned first, count; /* of unheard */
-    struct blob unheard[UNHEARD];
+    struct msg unheard[UNHEARD];
     char frame[CARRIER_MAX];
 };
 
@@ -35,16 +36,16 @@ static struct relay *of(struct peer *peer)
 }
 
 /* How long a wait has lasted, and how long its next rest is. */
-struct patience {
+struct backoff {
     uint64_t since_ns, rest_ns;
 };
 
-static struct patience patience(void)
+static struct backoff backoff(void)
 {
-    return (struct patience){.since_ns = clock_ns(), .rest_ns = FIRST_REST_NS};
+    return (struct backoff){.since_ns = clock_ns(), .rest_ns = FIRST_REST_NS};
 }
 
-static void rest(struct patience *p)
+static void rest(struct backoff *p)
 {
     if (clock_ns() - p->since_ns < SPIN_NS) {
         sched_yield();
@@ -69,17 +70,17 @@ static int say_over(const struct relay *r)
     return r->over ? fail(r->over, "%s", r->over_why.sentence) : 0;
 }
 
-static void copy_in(struct blob *blob, const char *bytes, size_t length)
+static void copy_in(struct msg *msg, const char *bytes, size_t length)
 {
-    memcpy(blob->bytes, bytes, length);
-    blob->bytes[length] = '\0';
-    blob->length = length;
+    memcpy(msg->bytes, bytes, length);
+    msg->bytes[length] = '\0';
+    msg->length = length;
 }
 
 /* The other end's last words become our sentence. */
 static int last_words(const struct relay *r, const char *bytes, size_t length)
 {
-    struct blob words;
+    struct msg words;
     if (!length)
         return life_lost(&r->peer);
     copy_in(&words, bytes, length);
@@ -89,9 +90,9 @@ static int last_words(const struct relay *r, const char *bytes, size_t length)
 /* One message from outside, in frame. */
 static int sort(struct relay *r, size_t length)
 {
-    if (length > BLOB_MAX)
+    if (length > MSG_MAX)
         return fail(-EPROTO, "the %s sent a message of %zu bytes, the bound is %d", r->peer.other,
-                    length - 1, BLOB_MAX - 1);
+                    length - 1, MSG_MAX - 1);
     const char *payload = r->frame + 1;
     switch (length ? r->frame[0] : 0) {
     case FRAME_BEAT:
@@ -125,10 +126,10 @@ static void look(struct relay *r)
     }
 }
 
-static void take(struct relay *r, struct blob *blob)
+static void take(struct relay *r, struct msg *msg)
 {
-    const struct blob *oldest = &r->unheard[r->first];
-    copy_in(blob, oldest->bytes, oldest->length);
+    const struct msg *oldest = &r->unheard[r->first];
+    copy_in(msg, oldest->bytes, oldest->length);
     r->first = (r->first + 1) % UNHEARD;
     r->count--;
 }
@@ -138,7 +139,7 @@ static void take(struct relay *r, struct blob *blob)
 /* Once, without waiting. */
 static int publish(struct relay *r, char kind, const void *bytes, size_t length)
 {
-    char frame[1 + BLOB_MAX];
+    char frame[1 + MSG_MAX];
     frame[0] = kind;
     memcpy(frame + 1, bytes, length);
     int status = r->carrier.publish(r->carrier.arg, frame, 1 + length);
@@ -157,7 +158,7 @@ static bool gone(const struct relay *r)
  * moment. Nothing here may replace the sentence that made us leave. */
 static void publish_end(struct relay *r, const void *bytes, size_t length)
 {
-    struct patience p = patience();
+    struct backoff p = backoff();
     uint64_t since_ms = clock_ms();
     while (!gone(r) && publish(r, FRAME_END, bytes, length) == -EAGAIN &&
            clock_ms() - since_ms < LINGER_MS) {
@@ -171,7 +172,7 @@ static void publish_end(struct relay *r, const void *bytes, size_t length)
 /* Both ends say that they are done, and neither reads beyond that. */
 static void part(struct relay *r)
 {
-    struct patience p = patience();
+    struct backoff p = backoff();
     uint64_t since_ms = clock_ms();
     uint64_t most_ms = r->peer.timeout_ms > LINGER_MS ? r->peer.timeout_ms : LINGER_MS;
     bool said = false;
@@ -189,17 +190,17 @@ static void part(struct relay *r)
 
 /* ---- the table ---- */
 
-static int relay_tell(struct peer *peer, const struct blob *blob)
+static int relay_send(struct peer *peer, const struct msg *msg)
 {
     struct relay *r = of(peer);
-    struct patience p = patience();
+    struct backoff p = backoff();
     uint64_t since_ms = clock_ms();
-    int status = life_fits(blob);
+    int status = life_fits(msg);
     while (!status) {
         look(r);
         status = say_over(r);
         if (!status)
-            status = publish(r, FRAME_DATA, blob->bytes, blob->length);
+            status = publish(r, FRAME_DATA, msg->bytes, msg->length);
         if (status != -EAGAIN)
             break;
         status =
@@ -235,17 +236,17 @@ static int relay_alive(struct peer *peer)
     return status == -EAGAIN || status == -ECONNRESET ? 0 : status;
 }
 
-static int relay_hear(struct peer *peer, struct blob *blob, int (*progress)(void *), void *arg)
+static int relay_recv(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg)
 {
     struct relay *r = of(peer);
-    struct patience p = patience();
+    struct backoff p = backoff();
     for (;;) {
         int status = life_interrupted(peer);
         if (status)
             return status;
         look(r);
         if (r->count) {
-            take(r, blob);
+            take(r, msg);
             return 0;
         }
         status = relay_alive(peer);
@@ -261,7 +262,7 @@ static int relay_hear(struct peer *peer, struct blob *blob, int (*progress)(void
 static void relay_end(struct peer *peer, int status, const char *why)
 {
     struct relay *r = of(peer);
-    struct blob words;
+    struct msg words;
     const struct kept kept = life_keep();
     if (!r->left && !life_words(&words, status, why))
         publish_end(r, words.bytes, words.length);
@@ -283,8 +284,8 @@ static void relay_close(struct peer *peer)
 }
 
 static const struct peer_ops relay_ops = {.name = "relay",
-                                          .tell = relay_tell,
-                                          .hear = relay_hear,
+                                          .send = relay_send,
+                                          .recv = relay_recv,
                                           .alive = relay_alive,
                                           .end = relay_end,
                                           .close = relay_close};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TCP: listening, and dialling until the server is up. The resolver has no deadline of its own,
  * so names are looked up in a thread that may be left behind. */
+#include "core/clock.h"
 #include "peer/channel.h"
 
 #include <errno.h>
@@ -319,7 +320,7 @@ static void wait_for_any(const struct listener *l)
 }
 
 int tcp_accept(struct listener *l, const struct peer_terms *terms, struct peer **peer,
-               struct blob *greeting)
+               struct msg *greeting)
 {
     for (;;) {
         int status = stopped(terms);

@@ -128,11 +128,11 @@ static void number(const struct report_boxed *b, const char *before, int width, 
 static void boxed_row(struct report_boxed *b, const struct weft_result *r)
 {
     number(b, "", 14, 0, (double)r->iterations);
-    fprintf(b->out, " %9.3f %9.3f %9.3f", r->latency_us.typical, r->latency_us.moment,
+    fprintf(b->out, " %9.3f %9.3f %9.3f", r->latency_us.typical, r->latency_us.recent,
             r->latency_us.overall);
-    number(b, " ", 10, 2, r->bandwidth.moment / mib);
+    number(b, " ", 10, 2, r->bandwidth.recent / mib);
     number(b, " ", 10, 2, r->bandwidth.overall / mib);
-    number(b, " ", 11, 0, r->rate.moment);
+    number(b, " ", 11, 0, r->rate.recent);
     number(b, " ", 11, 0, r->rate.overall);
     for (size_t i = 0; i < percentiles_of(b); i++)
         if (isnan(r->percentiles[i].us))
@@ -149,7 +149,7 @@ static void fields(const struct report_boxed *b, const char *list)
 {
     for (const char *column = b->columns; *column;) {
         size_t length = strcspn(list, "\n");
-        sheet_field(b->out, list, length);
+        csv_field(b->out, list, length);
         list += length + (list[length] == '\n');
         column += strcspn(column, "\n");
         column += *column == '\n';
@@ -160,8 +160,8 @@ static void csv_row(const struct report_boxed *b, const struct weft_result *r)
 {
     fields(b, b->labels);
     fprintf(b->out, "%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->iterations,
-            r->latency_us.typical, r->latency_us.moment, r->latency_us.overall,
-            r->bandwidth.moment / mib, r->bandwidth.overall / mib, r->rate.moment, r->rate.overall);
+            r->latency_us.typical, r->latency_us.recent, r->latency_us.overall,
+            r->bandwidth.recent / mib, r->bandwidth.overall / mib, r->rate.recent, r->rate.overall);
     for (size_t i = 0; i < percentiles_of(b); i++)
         if (isnan(r->percentiles[i].us))
             fputs(",-", b->out);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A run as share/schema describes it: every option, both machines, every result with its histogram.
  * Results are put into words as they come, between two measurements; the document at the end. */
+#include "core/clock.h"
+#include "core/machine.h"
+#include "core/opt.h"
 #include "report/report.h"
 
 #include <errno.h>
@@ -25,18 +28,18 @@ static void time_text(char *text, size_t room)
     snprintf(text, room, "%.19s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
 }
 
-static int paper_open(struct paper *paper)
+static int membuf_open(struct membuf *membuf)
 {
-    paper->out = open_memstream(&paper->bytes, &paper->length);
-    return paper->out ? 0 : fail(-ENOMEM, "no memory for a document");
+    membuf->out = open_memstream(&membuf->bytes, &membuf->length);
+    return membuf->out ? 0 : fail(-ENOMEM, "no memory for a document");
 }
 
-static void paper_close(struct paper *paper)
+static void membuf_close(struct membuf *membuf)
 {
-    if (paper->out)
-        fclose(paper->out);
-    free(paper->bytes);
-    *paper = (struct paper){0};
+    if (membuf->out)
+        fclose(membuf->out);
+    free(membuf->bytes);
+    *membuf = (struct membuf){0};
 }
 
 static int by_percent(const void *a, const void *b)
@@ -68,17 +71,17 @@ int document_open(struct document *d, const char *tool, int argc, char **argv,
     *d = (struct document){.tool = tool, .argc = argc, .argv = argv, .set = set};
     choose_percentiles(d, percentiles);
     time_text(d->begun, sizeof d->begun);
-    int status = paper_open(&d->result_text);
+    int status = membuf_open(&d->result_text);
     if (!status)
-        status = paper_open(&d->verdict_text);
+        status = membuf_open(&d->verdict_text);
     if (!status)
-        status = paper_open(&d->said_text);
+        status = membuf_open(&d->said_text);
     if (!status)
-        status = paper_open(&d->rows);
+        status = membuf_open(&d->rows);
     if (!status)
         status = machine_describe(&d->client);
     if (!status)
-        status = blob_add(&d->client, "weft=%s\n", weft_version());
+        status = msg_add(&d->client, "weft=%s\n", weft_version());
     d->json = (struct json){.out = d->result_text.out, .depth = 2, .lines = 3};
     d->verdicts = (struct json){.out = d->verdict_text.out, .depth = 2, .lines = 2};
     d->said = (struct json){.out = d->said_text.out, .depth = 2, .lines = 2};
@@ -89,10 +92,10 @@ int document_open(struct document *d, const char *tool, int argc, char **argv,
 
 void document_close(struct document *d)
 {
-    paper_close(&d->result_text);
-    paper_close(&d->verdict_text);
-    paper_close(&d->said_text);
-    paper_close(&d->rows);
+    membuf_close(&d->result_text);
+    membuf_close(&d->verdict_text);
+    membuf_close(&d->said_text);
+    membuf_close(&d->rows);
 }
 
 /* ---- results ---- */
@@ -194,7 +197,7 @@ static void add_series(struct json *j, const struct outcome *o)
 {
     json_open(j, "series", '[');
     for (size_t i = 0; o->series && i < o->series->count; i++) {
-        const struct stretch *s = &o->series->stretches[i];
+        const struct interval *s = &o->series->intervals[i];
         bool known = s->min_ps != UINT64_MAX;
         json_open(j, NULL, '{');
         json_decimals(j, "end_s", (double)s->end_ps / 1e12, PICOSECONDS);
@@ -241,7 +244,7 @@ void document_add(struct document *d, const struct outcome *o)
         json_close(j, '}');
     }
     json_close(j, '}');
-    sheet_add(d, o);
+    csv_add(d, o);
     d->results++;
 }
 
@@ -267,32 +270,32 @@ void document_hear(struct document *d, const char *sentence)
 /* ---- the document ---- */
 
 /* Only facts that the schema has: the other end may say anything. */
-static void add_end(struct json *j, const char *name, const struct blob *lines)
+static void add_end(struct json *j, const char *name, const struct msg *lines)
 {
     static const char *const facts[] = {
         "host",   "weft",   "system",      "architecture", "cpu",        "cpus",   "allowed",
         "memory", "buffer", "clocksource", "governor",     "hypervisor", "fabric", "name"};
     char value[512];
-    if (blob_value(lines, "host", value, sizeof value) ||
-        blob_value(lines, "weft", value, sizeof value)) {
+    if (msg_value(lines, "host", value, sizeof value) ||
+        msg_value(lines, "weft", value, sizeof value)) {
         json_text(j, name, NULL);
         return;
     }
     json_open(j, name, '{');
     for (size_t i = 0; i < LENGTH(facts); i++)
-        if (!blob_value(lines, facts[i], value, sizeof value) && *value)
+        if (!msg_value(lines, facts[i], value, sizeof value) && *value)
             json_text(j, facts[i], value);
     json_close(j, '}');
 }
 
 /* An array whose entries were written before. */
-static int add_collected(struct json *j, const char *key, struct paper *paper)
+static int add_collected(struct json *j, const char *key, struct membuf *membuf)
 {
     json_open(j, key, '[');
-    if (fflush(paper->out) || ferror(paper->out))
+    if (fflush(membuf->out) || ferror(membuf->out))
         return fail(-ENOMEM, "no memory for a document");
-    fwrite(paper->bytes, 1, paper->length, j->out);
-    j->filled = paper->length > 0;
+    fwrite(membuf->bytes, 1, membuf->length, j->out);
+    j->filled = membuf->length > 0;
     json_close(j, ']');
     return 0;
 }
@@ -337,8 +340,8 @@ static int write_document(struct document *d, const struct ending *ending, FILE 
 
 int document_save_json(struct document *d, const struct ending *ending, const char *path)
 {
-    struct paper whole = {0};
-    int status = paper_open(&whole);
+    struct membuf whole = {0};
+    int status = membuf_open(&whole);
     if (status)
         return status;
     status = write_document(d, ending, whole.out);
@@ -346,6 +349,6 @@ int document_save_json(struct document *d, const struct ending *ending, const ch
         status = fail(-ENOMEM, "no memory for a document");
     if (!status)
         status = save_write(path, whole.bytes, whole.length);
-    paper_close(&whole);
+    membuf_close(&whole);
     return status;
 }

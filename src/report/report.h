@@ -4,6 +4,8 @@
 #define WEFT_REPORT_H
 
 #include "bench/bench.h"
+#include "core/clock.h"
+#include "core/opt.h"
 
 #include <stdio.h>
 
@@ -84,7 +86,7 @@ void json_number(struct json *json, const char *key, double value); /* to the mi
 void json_decimals(struct json *json, const char *key, double value, int decimals); /* at most */
 
 /* Text that grows. */
-struct paper {
+struct membuf {
     FILE *out;
     char *bytes;
     size_t length;
@@ -98,10 +100,10 @@ struct document {
     const struct opt_set *set;
     double percentiles[REPORT_PERCENTILES + 1]; /* those asked for, or the usual ones */
     char begun[32];
-    struct blob client, server; /* as machine_describe does; server may be empty */
+    struct msg client, server; /* as machine_describe does; server may be empty */
     unsigned results;
     struct json json, verdicts, said;
-    struct paper result_text, verdict_text, said_text, rows;
+    struct membuf result_text, verdict_text, said_text, rows;
 };
 
 /* How a run ended. */
@@ -125,10 +127,10 @@ int document_save_json(struct document *document, const struct ending *ending, c
 int document_save_csv(struct document *document, const char *path);
 
 /* A field of CSV, quoted where it must be, and the comma behind it. */
-void sheet_field(FILE *out, const char *text, size_t length);
+void csv_field(FILE *out, const char *text, size_t length);
 
 /* The rows of document_save_csv; for document_add. */
-void sheet_add(struct document *document, const struct outcome *outcome);
+void csv_add(struct document *document, const struct outcome *outcome);
 
 /* Can this file be written, as far as can be known before? "-" is standard output. */
 int save_check(const char *path);

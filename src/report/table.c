@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CXI tools' transcript: header, samples if asked for, a row a size. One separator between
  * blocks, never two. Everything is flushed as it appears: scripts read it through pipes. */
+#include "core/opt.h"
 #include "report/report.h"
 
 #include <errno.h>

@@ -24,8 +24,8 @@ void axis_fit(struct axis *axis, double value)
         return;
     axis->low = fmin(axis->low, value);
     axis->high = fmax(axis->high, value);
-    /* Less than a nanosecond is what is left when the clock's cost is taken off: it would stretch a
-     * logarithmic axis by decades. */
+    /* Less than a nanosecond is what is left when the clock's cost is taken off: it would interval
+     * a logarithmic axis by decades. */
     if (value > (axis->kind == AXIS_TIME ? 1e-3 : 0))
         axis->least = fmin(axis->least, value);
 }

@@ -28,11 +28,11 @@ static bool clashes(const struct study_run *run, int words)
     return false;
 }
 
-static int words_needed(const struct cast *cast)
+static int words_needed(const struct plot_data *plots)
 {
     int words = WORDS_LEAST;
-    for (size_t i = 0; i < cast->run_count; i++)
-        while (words < WORDS_MOST && clashes(&cast->runs[i], words))
+    for (size_t i = 0; i < plots->run_count; i++)
+        while (words < WORDS_MOST && clashes(&plots->runs[i], words))
             words++;
     return words;
 }
@@ -47,24 +47,25 @@ static int by_size(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-static struct curve *curve_of(struct cast *cast, size_t first, const struct study_result *result,
-                              int words)
+static struct curve *curve_of(struct plot_data *plots, size_t first,
+                              const struct study_result *result, int words)
 {
-    for (size_t i = first; i < cast->curve_count; i++)
-        if (result_same_kind(cast->curves[i].results[0], result, words))
-            return &cast->curves[i];
+    for (size_t i = first; i < plots->curve_count; i++)
+        if (result_same_kind(plots->curves[i].results[0], result, words))
+            return &plots->curves[i];
     return NULL;
 }
 
 /* Curves of one run take their results from its part of the pool, one after the other. */
-static void add_run(struct cast *cast, size_t number, const struct study_result **pool, int words)
+static void add_run(struct plot_data *plots, size_t number, const struct study_result **pool,
+                    int words)
 {
-    const struct study_run *run = &cast->runs[number];
-    size_t first = cast->curve_count;
+    const struct study_run *run = &plots->runs[number];
+    size_t first = plots->curve_count;
     for (size_t i = 0; i < run->result_count; i++) {
-        if (curve_of(cast, first, &run->results[i], words))
+        if (curve_of(plots, first, &run->results[i], words))
             continue;
-        struct curve *curve = &cast->curves[cast->curve_count++];
+        struct curve *curve = &plots->curves[plots->curve_count++];
         *curve = (struct curve){.run = run, .results = pool};
         for (size_t j = i; j < run->result_count; j++)
             if (result_same_kind(&run->results[i], &run->results[j], words))
@@ -74,12 +75,12 @@ static void add_run(struct cast *cast, size_t number, const struct study_result 
     }
 }
 
-static void add_curves(struct cast *cast, int words)
+static void add_curves(struct plot_data *plots, int words)
 {
     size_t used = 0;
-    for (size_t i = 0; i < cast->run_count; i++) {
-        add_run(cast, i, cast->pool + used, words);
-        used += cast->runs[i].result_count;
+    for (size_t i = 0; i < plots->run_count; i++) {
+        add_run(plots, i, plots->pool + used, words);
+        used += plots->runs[i].result_count;
     }
 }
 
@@ -89,72 +90,72 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void add_sizes(struct cast *cast)
+static void add_sizes(struct plot_data *plots)
 {
     size_t n = 0, unique = 0;
-    for (size_t i = 0; i < cast->run_count; i++)
-        for (size_t j = 0; j < cast->runs[i].result_count; j++)
-            cast->sizes[n++] = cast->runs[i].results[j].size;
-    qsort(cast->sizes, n, sizeof *cast->sizes, ascending);
+    for (size_t i = 0; i < plots->run_count; i++)
+        for (size_t j = 0; j < plots->runs[i].result_count; j++)
+            plots->sizes[n++] = plots->runs[i].results[j].size;
+    qsort(plots->sizes, n, sizeof *plots->sizes, ascending);
     for (size_t i = 0; i < n; i++)
-        if (!i || cast->sizes[i] != cast->sizes[unique - 1])
-            cast->sizes[unique++] = cast->sizes[i];
-    cast->size_count = unique;
+        if (!i || plots->sizes[i] != plots->sizes[unique - 1])
+            plots->sizes[unique++] = plots->sizes[i];
+    plots->size_count = unique;
 }
 
 /* ---- the whole ---- */
 
-static void fill(struct cast *cast)
+static void fill(struct plot_data *plots)
 {
-    int words = words_needed(cast);
-    add_curves(cast, words);
-    add_sizes(cast);
-    cast_group(cast, words);
-    cast_name_curves(cast, words);
+    int words = words_needed(plots);
+    add_curves(plots, words);
+    add_sizes(plots);
+    plot_data_group(plots, words);
+    plot_data_name_curves(plots, words);
 }
 
-int cast_open(struct cast *cast, const struct study_run *runs, size_t n)
+int plot_data_open(struct plot_data *plots, const struct study_run *runs, size_t n)
 {
     size_t results = 0;
     for (size_t i = 0; i < n; i++)
         results += runs[i].result_count;
-    *cast = (struct cast){.runs = runs, .run_count = n};
-    cast->curves = calloc(results + 1, sizeof *cast->curves);
-    cast->families = calloc(results + 1, sizeof *cast->families);
-    cast->sizes = calloc(results + 1, sizeof *cast->sizes);
-    cast->pool = calloc(results + 1, sizeof(struct study_result *));
-    cast->names = calloc(n + 1, sizeof *cast->names);
-    if (!cast->curves || !cast->families || !cast->sizes || !cast->pool || !cast->names) {
-        cast_close(cast);
+    *plots = (struct plot_data){.runs = runs, .run_count = n};
+    plots->curves = calloc(results + 1, sizeof *plots->curves);
+    plots->families = calloc(results + 1, sizeof *plots->families);
+    plots->sizes = calloc(results + 1, sizeof *plots->sizes);
+    plots->pool = calloc(results + 1, sizeof(struct study_result *));
+    plots->names = calloc(n + 1, sizeof *plots->names);
+    if (!plots->curves || !plots->families || !plots->sizes || !plots->pool || !plots->names) {
+        plot_data_close(plots);
         return fail(-ENOMEM, "no memory for a page of %zu results", results);
     }
-    cast_name_runs(cast);
+    plot_data_name_runs(plots);
     if (results)
-        fill(cast);
+        fill(plots);
     return 0;
 }
 
-void cast_close(struct cast *cast)
+void plot_data_close(struct plot_data *plots)
 {
-    free(cast->curves);
-    free(cast->families);
-    free(cast->sizes);
-    free((void *)cast->pool);
-    free(cast->names);
+    free(plots->curves);
+    free(plots->families);
+    free(plots->sizes);
+    free((void *)plots->pool);
+    free(plots->names);
 }
 
-bool cast_crowded(const struct cast *cast)
+bool plot_data_crowded(const struct plot_data *plots)
 {
-    return cast->curve_count > FEW;
+    return plots->curve_count > FEW;
 }
 
-size_t cast_first_size(const struct cast *cast)
+size_t plot_data_first_size(const struct plot_data *plots)
 {
     size_t first = 0, most = 0;
-    for (size_t i = 0; i < cast->size_count; i++) {
+    for (size_t i = 0; i < plots->size_count; i++) {
         size_t have = 0;
-        for (size_t j = 0; j < cast->curve_count; j++) {
-            const struct study_result *result = curve_at(&cast->curves[j], cast->sizes[i]);
+        for (size_t j = 0; j < plots->curve_count; j++) {
+            const struct study_result *result = curve_at(&plots->curves[j], plots->sizes[i]);
             have += result && result->count;
         }
         first = have > most ? i : first;

@@ -199,12 +199,12 @@ static void verdicts(const struct study_run *run, FILE *out)
     fputs(run->verdict_count ? "</tbody></table>\n" : "", out);
 }
 
-static void describe_run(const struct cast *cast, size_t number, FILE *out)
+static void describe_run(const struct plot_data *plots, size_t number, FILE *out)
 {
-    const struct study_run *run = &cast->runs[number];
+    const struct study_run *run = &plots->runs[number];
     bool complete = text_same(run->state, "complete");
-    fprintf(out, "<details%s><summary>", cast->run_count == 1 ? " open" : "");
-    html_text(out, cast->names[number]);
+    fprintf(out, "<details%s><summary>", plots->run_count == 1 ? " open" : "");
+    html_text(out, plots->names[number]);
     if (!complete) {
         fputs(" <span class=\"badge bad\">", out);
         html_text(out, run->state);
@@ -236,14 +236,14 @@ static void describe_run(const struct cast *cast, size_t number, FILE *out)
     fputs("</div></details>\n", out);
 }
 
-void describe_runs(const struct cast *cast, FILE *out)
+void describe_runs(const struct plot_data *plots, FILE *out)
 {
     /* On paper a few runs are written out; of many, those that were opened. */
     fprintf(out, "<section id=\"runs\"%s>\n<h2>%s</h2>\n",
-            cast->run_count <= ON_PAPER ? " class=\"few\"" : "",
-            cast->run_count == 1 ? "The run" : "The runs");
-    for (size_t i = 0; i < cast->run_count; i++)
-        describe_run(cast, i, out);
+            plots->run_count <= ON_PAPER ? " class=\"few\"" : "",
+            plots->run_count == 1 ? "The run" : "The runs");
+    for (size_t i = 0; i < plots->run_count; i++)
+        describe_run(plots, i, out);
     fputs("</section>\n", out);
 }
 
@@ -276,27 +276,27 @@ static bool silent(const struct study_run *run, enum source source)
 }
 
 /* Who has which value: a line each, not more names than one wants to read. */
-static void values(const struct cast *cast, enum source source, const char *name, FILE *out)
+static void values(const struct plot_data *plots, enum source source, const char *name, FILE *out)
 {
-    for (size_t i = 0, j; i < cast->run_count; i++) {
-        const char *mine = value_of(&cast->runs[i], source, name);
-        for (j = 0; j < i && (silent(&cast->runs[j], source) ||
-                              !text_same(mine, value_of(&cast->runs[j], source, name)));)
+    for (size_t i = 0, j; i < plots->run_count; i++) {
+        const char *mine = value_of(&plots->runs[i], source, name);
+        for (j = 0; j < i && (silent(&plots->runs[j], source) ||
+                              !text_same(mine, value_of(&plots->runs[j], source, name)));)
             j++;
-        if (j < i || silent(&cast->runs[i], source))
+        if (j < i || silent(&plots->runs[i], source))
             continue;
         fputs("<div><b>", out);
         html_text(out, mine && mine[0] ? mine : "-");
         fputs("</b> <span class=\"sub\">", out);
         size_t others = 0;
-        for (j = i; j < cast->run_count; j++) {
-            if (silent(&cast->runs[j], source) ||
-                !text_same(mine, value_of(&cast->runs[j], source, name)))
+        for (j = i; j < plots->run_count; j++) {
+            if (silent(&plots->runs[j], source) ||
+                !text_same(mine, value_of(&plots->runs[j], source, name)))
                 continue;
             if (others++ >= 4)
                 continue;
             fputs(others > 1 ? ", " : "", out);
-            html_text(out, cast->names[j]);
+            html_text(out, plots->names[j]);
         }
         if (others > 4)
             fprintf(out, " and %zu more", others - 4);
@@ -304,11 +304,11 @@ static void values(const struct cast *cast, enum source source, const char *name
     }
 }
 
-static bool differs(const struct cast *cast, enum source source, const char *name)
+static bool differs(const struct plot_data *plots, enum source source, const char *name)
 {
     const struct study_run *first = NULL;
-    for (size_t i = 0; i < cast->run_count; i++) {
-        const struct study_run *run = &cast->runs[i];
+    for (size_t i = 0; i < plots->run_count; i++) {
+        const struct study_run *run = &plots->runs[i];
         if (silent(run, source))
             continue;
         first = first ? first : run;
@@ -318,24 +318,25 @@ static bool differs(const struct cast *cast, enum source source, const char *nam
     return false;
 }
 
-static bool named_before(const struct cast *cast, size_t run, enum source source, const char *name)
+static bool named_before(const struct plot_data *plots, size_t run, enum source source,
+                         const char *name)
 {
     for (size_t i = 0; i < run; i++)
-        if (value_of(&cast->runs[i], source, name))
+        if (value_of(&plots->runs[i], source, name))
             return true;
     return false;
 }
 
-void describe_differences(const struct cast *cast, FILE *out)
+void describe_differences(const struct plot_data *plots, FILE *out)
 {
     static const char *const words[SOURCES] = {"option", "client", "server"};
     size_t found = 0, count;
     for (int source = 0; source < SOURCES; source++) {
-        for (size_t i = 0; i < cast->run_count; i++) {
-            const struct study_pair *pairs = pairs_of(&cast->runs[i], source, &count);
+        for (size_t i = 0; i < plots->run_count; i++) {
+            const struct study_pair *pairs = pairs_of(&plots->runs[i], source, &count);
             for (size_t j = 0; j < count; j++) {
                 const char *name = pairs[j].name;
-                if (named_before(cast, i, source, name) || !differs(cast, source, name) ||
+                if (named_before(plots, i, source, name) || !differs(plots, source, name) ||
                     (source == OPTIONS && option_incidental(name)))
                     continue;
                 if (!found++)
@@ -345,7 +346,7 @@ void describe_differences(const struct cast *cast, FILE *out)
                 fprintf(out, "<tr><th>%s ", words[source]);
                 html_text(out, name);
                 fputs("</th><td>", out);
-                values(cast, source, name, out);
+                values(plots, source, name, out);
                 fputs("</td></tr>\n", out);
             }
         }

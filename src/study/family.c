@@ -48,41 +48,41 @@ bool run_same_command(const struct study_run *a, const struct study_run *b)
                      pair_value(b->server, b->server_count, "host"));
 }
 
-static size_t commands(const struct cast *cast)
+static size_t commands(const struct plot_data *plots)
 {
     size_t different = 0;
-    for (size_t i = 0, j; i < cast->run_count; i++) {
-        for (j = 0; j < i && !run_same_command(&cast->runs[i], &cast->runs[j]);)
+    for (size_t i = 0, j; i < plots->run_count; i++) {
+        for (j = 0; j < i && !run_same_command(&plots->runs[i], &plots->runs[j]);)
             j++;
         different += j == i;
     }
     return different;
 }
 
-static void add_families(struct cast *cast, int words, bool each_its_own)
+static void add_families(struct plot_data *plots, int words, bool each_its_own)
 {
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        struct curve *curve = &cast->curves[i];
-        size_t f = each_its_own ? cast->family_count : 0;
-        for (; f < cast->family_count; f++) {
-            const struct curve *other = &cast->curves[cast->families[f].first];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        struct curve *curve = &plots->curves[i];
+        size_t f = each_its_own ? plots->family_count : 0;
+        for (; f < plots->family_count; f++) {
+            const struct curve *other = &plots->curves[plots->families[f].first];
             if (run_same_command(curve->run, other->run) &&
                 result_same_kind(curve->results[0], other->results[0], words))
                 break;
         }
-        if (f == cast->family_count)
-            cast->families[cast->family_count++] = (struct family){.first = i};
-        cast->families[f].members++;
+        if (f == plots->family_count)
+            plots->families[plots->family_count++] = (struct family){.first = i};
+        plots->families[f].members++;
         curve->family = f;
     }
 }
 
 /* Several commands, several times each, is a comparison; a few runs of one are looked at singly. */
-void cast_group(struct cast *cast, int words)
+void plot_data_group(struct plot_data *plots, int words)
 {
-    add_families(cast, words, false);
-    if (cast->curve_count > FEW || (commands(cast) > 1 && cast->family_count > 1))
+    add_families(plots, words, false);
+    if (plots->curve_count > FEW || (commands(plots) > 1 && plots->family_count > 1))
         return;
-    cast->family_count = 0;
-    add_families(cast, words, true);
+    plots->family_count = 0;
+    add_families(plots, words, true);
 }

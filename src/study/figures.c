@@ -13,15 +13,15 @@ enum { CARDS = 8, PERCENTS = 16, LONG = 24 };
 /* ---- headline ---- */
 
 /* Each different word once, as often as it comes. */
-static void listed(FILE *out, const struct cast *cast,
+static void listed(FILE *out, const struct plot_data *plots,
                    const char *(*word)(const struct study_run *))
 {
     size_t said = 0;
-    for (size_t i = 0; i < cast->run_count; i++) {
-        const char *mine = word(&cast->runs[i]);
+    for (size_t i = 0; i < plots->run_count; i++) {
+        const char *mine = word(&plots->runs[i]);
         size_t j = 0;
         for (; mine && j < i; j++) {
-            const char *other = word(&cast->runs[j]);
+            const char *other = word(&plots->runs[j]);
             if (other && strcmp(mine, other) == 0)
                 break;
         }
@@ -57,11 +57,11 @@ static const char *form_of(const struct study_run *run)
 }
 
 /* From the first beginning to the last end; times of documents sort as text. */
-static void when(const struct cast *cast, FILE *out)
+static void when(const struct plot_data *plots, FILE *out)
 {
     const char *begun = NULL, *ended = NULL;
-    for (size_t i = 0; i < cast->run_count; i++) {
-        const struct study_run *run = &cast->runs[i];
+    for (size_t i = 0; i < plots->run_count; i++) {
+        const struct study_run *run = &plots->runs[i];
         if (run->begun && (!begun || strcmp(run->begun, begun) < 0))
             begun = run->begun;
         if (run->ended && (!ended || strcmp(run->ended, ended) > 0))
@@ -90,17 +90,17 @@ static size_t verdicts_not(const struct study_run *run, const char *wanted)
     return n;
 }
 
-static void alarms(const struct cast *cast, FILE *out)
+static void alarms(const struct plot_data *plots, FILE *out)
 {
     size_t said = 0;
-    for (size_t i = 0; i < cast->run_count; i++) {
-        const struct study_run *run = &cast->runs[i];
+    for (size_t i = 0; i < plots->run_count; i++) {
+        const struct study_run *run = &plots->runs[i];
         size_t unmet = verdicts_not(run, "passed");
         if (complete(run) && !unmet)
             continue;
         fputs(said++ ? "" : "<div class=\"alarm\" role=\"note\">\n", out);
         fputs("<p><b class=\"name\">", out);
-        html_text(out, cast->names[i]);
+        html_text(out, plots->names[i]);
         fputs("</b>: ", out);
         if (!complete(run)) {
             html_text(out, run->state);
@@ -129,11 +129,12 @@ static bool has_figure(const struct study_result *result)
 }
 
 /* What the family has of that size, or else of the least size that it has a figure of. */
-static const struct study_result *figure_at(const struct cast *cast, size_t family, uint64_t size)
+static const struct study_result *figure_at(const struct plot_data *plots, size_t family,
+                                            uint64_t size)
 {
     const struct study_result *found = NULL;
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        const struct curve *curve = &cast->curves[i];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        const struct curve *curve = &plots->curves[i];
         if (curve->family != family)
             continue;
         if (has_figure(curve_at(curve, size)))
@@ -145,15 +146,15 @@ static const struct study_result *figure_at(const struct cast *cast, size_t fami
     return found;
 }
 
-static void card_of_many(const struct cast *cast, size_t family, const struct study_result *like,
-                         const char *text, FILE *out)
+static void card_of_many(const struct plot_data *plots, size_t family,
+                         const struct study_result *like, const char *text, FILE *out)
 {
-    double *figures = calloc(cast->families[family].members + 1, sizeof *figures);
+    double *figures = calloc(plots->families[family].members + 1, sizeof *figures);
     char middle[24], low[24], high[24];
     size_t n = 0;
-    for (size_t i = 0; i < cast->curve_count && figures; i++) {
-        const struct study_result *result = curve_at(&cast->curves[i], like->size);
-        if (cast->curves[i].family == family && has_figure(result))
+    for (size_t i = 0; i < plots->curve_count && figures; i++) {
+        const struct study_result *result = curve_at(&plots->curves[i], like->size);
+        if (plots->curves[i].family == family && has_figure(result))
             figures[n++] = result_time(result);
     }
     if (n) {
@@ -186,28 +187,28 @@ static void card_of_one(const struct study_result *result, const char *text, FIL
     }
 }
 
-static double best_bandwidth(const struct cast *cast, size_t family)
+static double best_bandwidth(const struct plot_data *plots, size_t family)
 {
     double best = NAN;
-    for (size_t i = 0; i < cast->curve_count; i++)
-        for (size_t j = 0; j < cast->curves[i].count && cast->curves[i].family == family; j++)
-            if (result_streams(cast->curves[i].results[j]))
-                best = fmax(best, cast->curves[i].results[j]->bytes_per_s);
+    for (size_t i = 0; i < plots->curve_count; i++)
+        for (size_t j = 0; j < plots->curves[i].count && plots->curves[i].family == family; j++)
+            if (result_streams(plots->curves[i].results[j]))
+                best = fmax(best, plots->curves[i].results[j]->bytes_per_s);
     return best;
 }
 
-static void card(const struct cast *cast, size_t family, uint64_t size, FILE *out)
+static void card(const struct plot_data *plots, size_t family, uint64_t size, FILE *out)
 {
-    const struct study_result *result = figure_at(cast, family, size);
-    double bandwidth = best_bandwidth(cast, family);
+    const struct study_result *result = figure_at(plots, family, size);
+    double bandwidth = best_bandwidth(plots, family);
     char text[24];
     fprintf(out, "<div class=\"h%zu\"><div class=\"who\">", family % HUES);
-    html_text(out, cast->families[family].label);
+    html_text(out, plots->families[family].label);
     fputs("</div>\n", out);
     if (result) {
         size_words(result->size, text, sizeof text);
-        if (cast->families[family].members > 1)
-            card_of_many(cast, family, result, text, out);
+        if (plots->families[family].members > 1)
+            card_of_many(plots, family, result, text, out);
         else
             card_of_one(result, text, out);
     } else {
@@ -218,28 +219,28 @@ static void card(const struct cast *cast, size_t family, uint64_t size, FILE *ou
     fputs("</div>\n", out);
 }
 
-void figures_headline(const struct cast *cast, FILE *out)
+void figures_headline(const struct plot_data *plots, FILE *out)
 {
     fputs("<header>\n<h1>", out);
-    listed(out, cast, tool_of);
-    if (cast->run_count != 1)
-        fprintf(out, ": %zu runs", cast->run_count);
+    listed(out, plots, tool_of);
+    if (plots->run_count != 1)
+        fprintf(out, ": %zu runs", plots->run_count);
     fputs("</h1>\n<p>", out);
-    listed(out, cast, client_of);
+    listed(out, plots, client_of);
     fputs(" to ", out);
-    listed(out, cast, server_of);
+    listed(out, plots, server_of);
     fputs(" <span class=\"sub\">over</span> ", out);
-    listed(out, cast, form_of);
+    listed(out, plots, form_of);
     fputs("</p>\n", out);
-    when(cast, out);
-    alarms(cast, out);
-    if (!cast->curve_count)
+    when(plots, out);
+    alarms(plots, out);
+    if (!plots->curve_count)
         fputs("<p class=\"none\">Nothing was measured.</p>\n", out);
     fputs("<div class=\"cards\">\n", out);
     /* All at the size that the page opens on, as far as they have it. */
-    size_t first = cast_first_size(cast);
-    for (size_t i = 0; i < cast->family_count && i < CARDS; i++)
-        card(cast, i, cast->sizes[first], out);
+    size_t first = plot_data_first_size(plots);
+    for (size_t i = 0; i < plots->family_count && i < CARDS; i++)
+        card(plots, i, plots->sizes[first], out);
     fputs("</div>\n</header>\n", out);
 }
 
@@ -267,12 +268,12 @@ static void add_percent(struct columns *columns, double percent)
     columns->percent_count++;
 }
 
-static struct columns columns_of(const struct cast *cast)
+static struct columns columns_of(const struct plot_data *plots)
 {
     struct columns columns = {0};
-    for (size_t i = 0; i < cast->run_count; i++) {
-        for (size_t j = 0; j < cast->runs[i].result_count; j++) {
-            const struct study_result *result = &cast->runs[i].results[j];
+    for (size_t i = 0; i < plots->run_count; i++) {
+        for (size_t j = 0; j < plots->runs[i].result_count; j++) {
+            const struct study_result *result = &plots->runs[i].results[j];
             columns.bandwidth |= isfinite(result->bytes_per_s);
             columns.rate |= isfinite(result->messages_per_s);
             columns.labels |= result->label && result->label[0];
@@ -340,30 +341,31 @@ static void percent_cell(FILE *out, const struct study_result *result, double pe
     cell(out, key, NAN, "");
 }
 
-static void who(const struct cast *cast, size_t run, const struct study_result *result, FILE *out)
+static void who(const struct plot_data *plots, size_t run, const struct study_result *result,
+                FILE *out)
 {
     size_t family = 0;
-    for (size_t i = 0; i < cast->curve_count; i++)
-        if (cast->curves[i].run == &cast->runs[run] &&
-            curve_at(&cast->curves[i], result->size) == result)
-            family = cast->curves[i].family;
+    for (size_t i = 0; i < plots->curve_count; i++)
+        if (plots->curves[i].run == &plots->runs[run] &&
+            curve_at(&plots->curves[i], result->size) == result)
+            family = plots->curves[i].family;
     fputs("<td class=\"who\" title=\"", out);
-    html_text(out, cast->names[run]);
+    html_text(out, plots->names[run]);
     fprintf(out, "\"><i class=\"swatch h%zu\"></i>", family % HUES);
-    html_text(out, cast->names[run]);
+    html_text(out, plots->names[run]);
     fputs("</td><td>", out);
     html_text(out, result->test);
     html_print(out, "%s%s", result->layout ? " " : "", result->layout ? result->layout : "");
     fputs(result->complete ? "</td>" : " <span class=\"badge bad\">cut short</span></td>", out);
 }
 
-static void row(const struct cast *cast, size_t run, size_t number, const struct columns *columns,
-                FILE *out)
+static void row(const struct plot_data *plots, size_t run, size_t number,
+                const struct columns *columns, FILE *out)
 {
-    const struct study_result *result = &cast->runs[run].results[number];
+    const struct study_result *result = &plots->runs[run].results[number];
     char text[340];
     fprintf(out, "<tr data-run=\"%zu\" data-result=\"%zu\">", run, number);
-    who(cast, run, result, out);
+    who(plots, run, result, out);
     if (columns->labels) {
         fputs("<td>", out);
         html_text(out, result->label);
@@ -389,21 +391,21 @@ static void row(const struct cast *cast, size_t run, size_t number, const struct
     fputs("</tr>\n", out);
 }
 
-void figures_table(const struct cast *cast, FILE *out)
+void figures_table(const struct plot_data *plots, FILE *out)
 {
-    struct columns columns = columns_of(cast);
+    struct columns columns = columns_of(plots);
     size_t rows = 0;
-    for (size_t i = 0; i < cast->run_count; i++)
-        rows += cast->runs[i].result_count;
+    for (size_t i = 0; i < plots->run_count; i++)
+        rows += plots->runs[i].result_count;
     fprintf(out,
             "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"scroll%s\" tabindex=\"0\">\n",
             rows > LONG ? " long" : "");
     fputs("<table class=\"results\">", out);
     titles(&columns, out);
     fputs("<tbody>\n", out);
-    for (size_t i = 0; i < cast->run_count; i++)
-        for (size_t j = 0; j < cast->runs[i].result_count; j++)
-            row(cast, i, j, &columns, out);
+    for (size_t i = 0; i < plots->run_count; i++)
+        for (size_t j = 0; j < plots->runs[i].result_count; j++)
+            row(plots, i, j, &columns, out);
     fprintf(out,
             "</tbody></table>\n</div>\n<p class=\"sub\">A percentile is given where at least ten "
             "samples lie beyond it, otherwise -.%s</p>\n</section>\n",

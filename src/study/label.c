@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-static size_t common_folder(const struct cast *cast)
+static size_t common_folder(const struct plot_data *plots)
 {
     size_t length = 0;
-    const char *first = cast->runs[0].path ? cast->runs[0].path : "";
+    const char *first = plots->runs[0].path ? plots->runs[0].path : "";
     for (const char *slash = strchr(first, '/'); slash; slash = strchr(slash + 1, '/'))
         length = (size_t)(slash - first) + 1;
-    for (size_t i = 1; i < cast->run_count; i++) {
-        const char *path = cast->runs[i].path ? cast->runs[i].path : "";
+    for (size_t i = 1; i < plots->run_count; i++) {
+        const char *path = plots->runs[i].path ? plots->runs[i].path : "";
         while (length && strncmp(path, first, length) != 0)
             for (length--; length && first[length - 1] != '/';)
                 length--;
@@ -34,32 +34,32 @@ static void copy_text(char *to, const char *from, size_t length)
     to[length] = 0;
 }
 
-void cast_name_runs(struct cast *cast)
+void plot_data_name_runs(struct plot_data *plots)
 {
-    size_t folder = cast->run_count ? common_folder(cast) : 0;
-    for (size_t i = 0; i < cast->run_count; i++) {
-        const char *path = cast->runs[i].path ? cast->runs[i].path + folder : "";
+    size_t folder = plots->run_count ? common_folder(plots) : 0;
+    for (size_t i = 0; i < plots->run_count; i++) {
+        const char *path = plots->runs[i].path ? plots->runs[i].path + folder : "";
         size_t length = strlen(path);
         if (length > 5 && strcmp(path + length - 5, ".json") == 0)
             length -= 5;
-        copy_text(cast->names[i], path, length);
+        copy_text(plots->names[i], path, length);
     }
 }
 
 /* The words of the kind that are not the same everywhere; where it ran, only if one run had
  * several. */
-static void kind_text(const struct cast *cast, const struct curve *curve, int words, char *text,
-                      size_t room)
+static void kind_text(const struct plot_data *plots, const struct curve *curve, int words,
+                      char *text, size_t room)
 {
     const struct study_result *kind = curve->results[0];
     bool test = false, method = false, device = false, layout = false;
     size_t used = 0;
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        const struct study_result *other = cast->curves[i].results[0];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        const struct study_result *other = plots->curves[i].results[0];
         test |= !text_same(other->test, kind->test);
         method |= text_same(other->test, kind->test) && !text_same(other->method, kind->method);
-        device |= cast->curves[i].run == curve->run && (!text_same(other->device, kind->device) ||
-                                                        !text_same(other->fabric, kind->fabric));
+        device |= plots->curves[i].run == curve->run && (!text_same(other->device, kind->device) ||
+                                                         !text_same(other->fabric, kind->fabric));
         layout |= words > 1 && !text_same(other->layout, kind->layout);
     }
     const char *const parts[] = {test ? kind->test : NULL, method ? kind->method : NULL,
@@ -120,37 +120,37 @@ static void asked(const struct study_run *run, char *text, size_t room)
 }
 
 /* Several runs of one command: a letter each command, as in a comparison. */
-static void name_family(struct cast *cast, struct family *family, int words)
+static void name_family(struct plot_data *plots, struct family *family, int words)
 {
-    const struct curve *curve = &cast->curves[family->first];
+    const struct curve *curve = &plots->curves[family->first];
     char text[LABEL_MAX], kind[LABEL_MAX], command[LABEL_MAX];
     if (family->members < 2) {
         copy_text(family->label, curve->label, strlen(curve->label));
         return;
     }
     size_t letter = 0;
-    for (size_t i = 0; i < cast->run_count && &cast->runs[i] != curve->run; i++) {
+    for (size_t i = 0; i < plots->run_count && &plots->runs[i] != curve->run; i++) {
         size_t j = 0;
-        while (j < i && !run_same_command(&cast->runs[i], &cast->runs[j]))
+        while (j < i && !run_same_command(&plots->runs[i], &plots->runs[j]))
             j++;
-        letter += j == i && !run_same_command(&cast->runs[i], curve->run);
+        letter += j == i && !run_same_command(&plots->runs[i], curve->run);
     }
     asked(curve->run, command, sizeof command);
     snprintf(text, sizeof text, "%c, %zu runs: %.*s", (char)('A' + letter % 26), family->members,
              LABEL_MAX / 2, command);
-    kind_text(cast, curve, words, kind, sizeof kind);
+    kind_text(plots, curve, words, kind, sizeof kind);
     join(family->label, text, kind);
 }
 
-void cast_name_curves(struct cast *cast, int words)
+void plot_data_name_curves(struct plot_data *plots, int words)
 {
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        struct curve *curve = &cast->curves[i];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        struct curve *curve = &plots->curves[i];
         char kind[LABEL_MAX];
-        kind_text(cast, curve, words, kind, sizeof kind);
-        const char *name = cast->names[curve->run - cast->runs];
-        join(curve->label, cast->run_count > 1 || !kind[0] ? name : "", kind);
+        kind_text(plots, curve, words, kind, sizeof kind);
+        const char *name = plots->names[curve->run - plots->runs];
+        join(curve->label, plots->run_count > 1 || !kind[0] ? name : "", kind);
     }
-    for (size_t i = 0; i < cast->family_count; i++)
-        name_family(cast, &cast->families[i], words);
+    for (size_t i = 0; i < plots->family_count; i++)
+        name_family(plots, &plots->families[i], words);
 }

@@ -24,7 +24,7 @@ static void script_hash(FILE *out)
         fprintf(out, "%c=", digits[value << (6 - bits) & 63]);
 }
 
-static void head(const struct cast *cast, FILE *out)
+static void head(const struct plot_data *plots, FILE *out)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -34,45 +34,45 @@ static void head(const struct cast *cast, FILE *out)
     fputs("'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta name=\"generator\" content=\"weft\">\n<title>",
           out);
-    html_text(out, cast->run_count == 1 && cast->runs[0].tool ? cast->runs[0].tool : "Weft");
-    if (cast->run_count == 1)
-        html_print(out, ", %s", cast->names[0]);
+    html_text(out, plots->run_count == 1 && plots->runs[0].tool ? plots->runs[0].tool : "Weft");
+    if (plots->run_count == 1)
+        html_print(out, ", %s", plots->names[0]);
     else
-        fprintf(out, ", %zu runs", cast->run_count);
+        fprintf(out, ", %zu runs", plots->run_count);
     fprintf(out, "</title>\n<style>\n%s%s", plot_style, page_style);
-    for (size_t i = 0; i < cast->family_count; i++)
+    for (size_t i = 0; i < plots->family_count; i++)
         fprintf(out, "body:has(#k%zu:not(:checked)) .c.f%zu{display:none}\n", i, i);
-    for (size_t i = 0; i < cast->size_count; i++)
+    for (size_t i = 0; i < plots->size_count; i++)
         fprintf(out, "body:has(#z%zu:checked) .z%zu{display:grid}\n", i, i);
     fputs("</style>\n</head>\n<body>\n", out);
 }
 
-static void legend(const struct cast *cast, FILE *out)
+static void legend(const struct plot_data *plots, FILE *out)
 {
     fprintf(out, "<fieldset class=\"legend%s\" aria-label=\"Legend\">\n",
-            cast->family_count > FEW ? " many" : "");
-    for (size_t i = 0; i < cast->family_count; i++) {
+            plots->family_count > FEW ? " many" : "");
+    for (size_t i = 0; i < plots->family_count; i++) {
         fprintf(
             out,
             "<label class=\"h%zu\"><input type=\"checkbox\" id=\"k%zu\" checked "
             "autocomplete=\"off\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\"><g class=\"c "
             "h%zu d%zu\"><path class=\"l\" d=\"M0 6H34\"/></g></svg><span class=\"name\" title=\"",
             i % HUES, i, i % HUES, i / HUES % 4);
-        html_text(out, cast->families[i].label);
+        html_text(out, plots->families[i].label);
         fputs("\">", out);
-        html_text(out, cast->families[i].label);
+        html_text(out, plots->families[i].label);
         fputs("</span></label>\n", out);
     }
     fputs("</fieldset>\n", out);
 }
 
-static int sweeps(const struct cast *cast, FILE *out)
+static int sweeps(const struct plot_data *plots, FILE *out)
 {
     int status = 0, drawn = 0;
     fputs("<section class=\"plots\" id=\"sweeps\">\n", out);
     for (int what = 0; what < SWEEPS && !status; what++) {
         bool one;
-        status = sweep_draw(cast, (enum sweep)what, out, false, &one);
+        status = sweep_draw(plots, (enum sweep)what, out, false, &one);
         drawn += one;
     }
     if (!drawn)
@@ -81,22 +81,22 @@ static int sweeps(const struct cast *cast, FILE *out)
     return status;
 }
 
-static bool any_course(const struct cast *cast)
+static bool any_course(const struct plot_data *plots)
 {
-    for (size_t i = 0; i < cast->run_count; i++)
-        for (size_t j = 0; j < cast->runs[i].result_count; j++)
-            if (cast->runs[i].results[j].stretch_count)
+    for (size_t i = 0; i < plots->run_count; i++)
+        for (size_t j = 0; j < plots->runs[i].result_count; j++)
+            if (plots->runs[i].results[j].interval_count)
                 return true;
     return false;
 }
 
-static void size_choice(const struct cast *cast, FILE *out)
+static void size_choice(const struct plot_data *plots, FILE *out)
 {
-    size_t chosen = cast_first_size(cast);
+    size_t chosen = plot_data_first_size(plots);
     char text[24];
     fputs("<fieldset class=\"sizes\" aria-label=\"Size\">\n", out);
-    for (size_t i = 0; i < cast->size_count; i++) {
-        size_words(cast->sizes[i], text, sizeof text);
+    for (size_t i = 0; i < plots->size_count; i++) {
+        size_words(plots->sizes[i], text, sizeof text);
         fprintf(out,
                 "<label><input type=\"radio\" name=\"size\" id=\"z%zu\" "
                 "autocomplete=\"off\"%s>%s</label>\n",
@@ -106,61 +106,61 @@ static void size_choice(const struct cast *cast, FILE *out)
 }
 
 /* Who is not in the plots of a size, though they are in the legend. */
-static void lacking(const struct cast *cast, uint64_t size, FILE *out)
+static void lacking(const struct plot_data *plots, uint64_t size, FILE *out)
 {
     size_t found = 0;
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        const struct study_result *result = curve_at(&cast->curves[i], size);
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        const struct study_result *result = curve_at(&plots->curves[i], size);
         if ((result && result->count) || found++ >= FEW)
             continue;
         fputs(found > 1 ? ", " : "<p class=\"sub wide\">Not at this size: ", out);
-        html_text(out, cast->curves[i].label);
+        html_text(out, plots->curves[i].label);
     }
     if (found > FEW)
         fprintf(out, " and %zu more", found - FEW);
     fputs(found ? "</p>\n" : "", out);
 }
 
-static int spreads(const struct cast *cast, FILE *out)
+static int spreads(const struct plot_data *plots, FILE *out)
 {
-    bool choice = cast->size_count > 1;
+    bool choice = plots->size_count > 1;
     int status = 0;
     fputs("<section id=\"spreads\">\n<h2>How the samples are spread</h2>\n", out);
-    if (!any_course(cast))
+    if (!any_course(plots))
         fputs("<p class=\"sub\">No course in time: no run was bounded by a duration or reported in "
               "intervals.</p>\n",
               out);
     if (choice)
-        size_choice(cast, out);
-    for (size_t i = 0; i < cast->size_count && !status; i++) {
+        size_choice(plots, out);
+    for (size_t i = 0; i < plots->size_count && !status; i++) {
         char text[24];
-        size_words(cast->sizes[i], text, sizeof text);
+        size_words(plots->sizes[i], text, sizeof text);
         if (choice)
             fprintf(out, "<div class=\"plots spread z%zu\"><h3>%s</h3>\n", i, text);
         else
             fputs("<div class=\"plots\">\n", out);
-        lacking(cast, cast->sizes[i], out);
-        status = spread_draw(cast, cast->sizes[i], out);
+        lacking(plots, plots->sizes[i], out);
+        status = spread_draw(plots, plots->sizes[i], out);
         fputs("</div>\n", out);
     }
     fputs("</section>\n", out);
     return status;
 }
 
-static int body(const struct cast *cast, FILE *out)
+static int body(const struct plot_data *plots, FILE *out)
 {
     int status = 0;
-    figures_headline(cast, out);
-    if (cast->curve_count) {
-        legend(cast, out);
-        status = sweeps(cast, out);
+    figures_headline(plots, out);
+    if (plots->curve_count) {
+        legend(plots, out);
+        status = sweeps(plots, out);
         if (!status)
-            status = spreads(cast, out);
+            status = spreads(plots, out);
         if (!status)
-            figures_table(cast, out);
+            figures_table(plots, out);
     }
-    describe_differences(cast, out);
-    describe_runs(cast, out);
+    describe_differences(plots, out);
+    describe_runs(plots, out);
     fprintf(out,
             "<footer>Made by weft " WEFT_VERSION ". Times are in microseconds (us) as the tools "
             "print them; 1 MiB is 2<sup>20</sup> bytes.</footer>\n<script>%s</script>\n</body>\n"
@@ -178,27 +178,27 @@ static int written(FILE *out, int status)
 
 int study_page(const struct study_run *runs, size_t count, FILE *out)
 {
-    struct cast cast;
-    int status = cast_open(&cast, runs, count);
+    struct plot_data plots;
+    int status = plot_data_open(&plots, runs, count);
     if (status)
         return status;
-    head(&cast, out);
-    status = body(&cast, out);
-    cast_close(&cast);
+    head(&plots, out);
+    status = body(&plots, out);
+    plot_data_close(&plots);
     return written(out, status);
 }
 
 int study_plot(const struct study_run *runs, size_t count, FILE *out)
 {
-    struct cast cast;
+    struct plot_data plots;
     bool drawn = false;
-    int status = cast_open(&cast, runs, count);
+    int status = plot_data_open(&plots, runs, count);
     if (status)
         return status;
     for (int what = 0; what < SWEEPS && !status && !drawn; what++)
-        status = sweep_draw(&cast, (enum sweep)what, out, true, &drawn);
+        status = sweep_draw(&plots, (enum sweep)what, out, true, &drawn);
     if (!status && !drawn)
         status = fail(-ENODATA, "nothing was measured, so there is nothing to plot");
-    cast_close(&cast);
+    plot_data_close(&plots);
     return written(out, status);
 }

@@ -47,7 +47,7 @@ struct family {
     char label[LABEL_MAX];
 };
 
-struct cast {
+struct plot_data {
     const struct study_run *runs;
     size_t run_count;
     struct curve *curves;
@@ -60,13 +60,13 @@ struct cast {
     const struct study_result **pool;
 };
 
-int cast_open(struct cast *cast, const struct study_run *runs, size_t n);
-void cast_close(struct cast *cast);
+int plot_data_open(struct plot_data *plots, const struct study_run *runs, size_t n);
+void plot_data_close(struct plot_data *plots);
 
-/* Steps of cast_open. words: how many tell kinds apart. */
-void cast_group(struct cast *cast, int words);
-void cast_name_runs(struct cast *cast);
-void cast_name_curves(struct cast *cast, int words);
+/* Steps of plot_data_open. words: how many tell kinds apart. */
+void plot_data_group(struct plot_data *plots, int words);
+void plot_data_name_runs(struct plot_data *plots);
+void plot_data_name_curves(struct plot_data *plots, int words);
 bool result_same_kind(const struct study_result *a, const struct study_result *b, int words);
 
 /* Asked for alike, of the same program, between the same machines: another try of the same thing.
@@ -74,10 +74,10 @@ bool result_same_kind(const struct study_result *a, const struct study_result *b
 bool run_same_command(const struct study_run *a, const struct study_run *b);
 
 /* More curves than can be told apart: thin lines, and one for each family. */
-bool cast_crowded(const struct cast *cast);
+bool plot_data_crowded(const struct plot_data *plots);
 
 /* Which of the sizes is looked at first: the least that most curves have samples of. */
-size_t cast_first_size(const struct cast *cast);
+size_t plot_data_first_size(const struct plot_data *plots);
 
 /* The result of that size; NULL if there is none. */
 const struct study_result *curve_at(const struct curve *curve, uint64_t size);
@@ -177,17 +177,18 @@ enum sweep { SWEEP_LATENCY, SWEEP_STREAM_TIME, SWEEP_BANDWIDTH, SWEEP_RATE, SWEE
 
 /* One figure, if there is something to show. as_file: a whole SVG with its own legend and colours.
  */
-int sweep_draw(const struct cast *cast, enum sweep what, FILE *out, bool as_file, bool *drawn);
+int sweep_draw(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file,
+               bool *drawn);
 
 /* Percentiles, histogram and course in time of one size. */
-int spread_draw(const struct cast *cast, uint64_t size, FILE *out);
+int spread_draw(const struct plot_data *plots, uint64_t size, FILE *out);
 
 /* ---- text of the page (figures.c, describe.c) ---- */
 
-void figures_headline(const struct cast *cast, FILE *out);
-void figures_table(const struct cast *cast, FILE *out);
-void describe_differences(const struct cast *cast, FILE *out);
-void describe_runs(const struct cast *cast, FILE *out);
+void figures_headline(const struct plot_data *plots, FILE *out);
+void figures_table(const struct plot_data *plots, FILE *out);
+void describe_differences(const struct plot_data *plots, FILE *out);
+void describe_runs(const struct plot_data *plots, FILE *out);
 
 /* No figure comes of it: where results go and what is shown of them, how the ends meet. How many
  * words it takes, with its own; 0 if it matters. */

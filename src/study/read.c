@@ -299,12 +299,12 @@ static const struct field percentile_fields[] = {
     {"high_us", NUMBER_OR_NULL, AT(study_percentile, high_us), NULL},
     {0}};
 
-static const struct field stretch_fields[] = {
-    {"end_s", NUMBER, AT(study_stretch, end_s), NULL},
-    {"count", COUNT, AT(study_stretch, count), NULL},
-    {"mean_us", NUMBER, AT(study_stretch, mean_us), NULL},
-    {"min_us", NUMBER_OR_NULL, AT(study_stretch, min_us), NULL},
-    {"max_us", NUMBER_OR_NULL, AT(study_stretch, max_us), NULL},
+static const struct field interval_fields[] = {
+    {"end_s", NUMBER, AT(study_interval, end_s), NULL},
+    {"count", COUNT, AT(study_interval, count), NULL},
+    {"mean_us", NUMBER, AT(study_interval, mean_us), NULL},
+    {"min_us", NUMBER_OR_NULL, AT(study_interval, min_us), NULL},
+    {"max_us", NUMBER_OR_NULL, AT(study_interval, max_us), NULL},
     {0}};
 
 static const struct field verdict_fields[] = {
@@ -420,8 +420,8 @@ static int take_result(struct reader *r, const json_t *object, const char *where
             fill_list(r, object, where, "percentiles", percentile_fields,
                       sizeof *result->percentiles, &result->percentiles, &result->percentile_count);
     if (!status)
-        status = fill_list(r, object, where, "series", stretch_fields, sizeof *result->stretches,
-                           &result->stretches, &result->stretch_count);
+        status = fill_list(r, object, where, "series", interval_fields, sizeof *result->intervals,
+                           &result->intervals, &result->interval_count);
     return status ? status : take_histogram(r, object, where, result);
 }
 

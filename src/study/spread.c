@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the samples of one size are spread: percentiles on an axis that stretches the tail, a
+/* How the samples of one size are spread: percentiles on an axis that intervals the tail, a
  * histogram in columns wider than the documents' buckets, and the course in time. */
 #include "study/plot.h"
 
@@ -13,7 +13,7 @@ enum { ENOUGH = 20 }; /* samples, for a curve that reaches the median */
 
 /* Curves of this size, and room for what is drawn of them. */
 struct spread {
-    const struct cast *cast;
+    const struct plot_data *plots;
     uint64_t size;
     const struct study_result **results; /* of each curve; NULL where it has none */
     struct point *points;
@@ -27,7 +27,7 @@ struct spread {
 /* Samples of a stream are no latencies: nothing is waited for between two posts. */
 static bool any_of(const struct spread *spread, bool streams)
 {
-    for (size_t i = 0; i < spread->cast->curve_count; i++)
+    for (size_t i = 0; i < spread->plots->curve_count; i++)
         if (spread->results[i] && result_streams(spread->results[i]) == streams)
             return true;
     return false;
@@ -91,13 +91,13 @@ static size_t percentile_points(const struct spread *spread, size_t curve, struc
 
 static void draw_percentiles(struct spread *spread, FILE *out)
 {
-    const struct cast *cast = spread->cast;
-    struct plot plot = {.out = out, .value = "", .unit = "us", .crowded = cast_crowded(cast)};
+    const struct plot_data *plots = spread->plots;
+    struct plot plot = {.out = out, .value = "", .unit = "us", .crowded = plot_data_crowded(plots)};
     size_t most = 0, n;
     axis_open(&plot.x, "Percentile", AXIS_PERCENTILE, AXIS_LINEAR);
     axis_open(&plot.y, time_title(spread), AXIS_TIME, AXIS_EITHER);
     axis_fit(&plot.x, 0);
-    for (size_t i = 0; i < cast->curve_count; i++) {
+    for (size_t i = 0; i < plots->curve_count; i++) {
         n = percentile_points(spread, i, spread->points);
         most = n > most ? n : most;
         for (size_t j = 0; j < n; j++) {
@@ -112,10 +112,10 @@ static void draw_percentiles(struct spread *spread, FILE *out)
     }
     for (size_t i = 0; i < most; i++)
         percent_text(i, spread->words[i], WORD);
-    plot_open(&plot, "Percentiles, the tail stretched", spread->word_list, most);
-    for (size_t i = 0; i < cast->curve_count; i++) {
+    plot_open(&plot, "Percentiles, the tail interval_begun", spread->word_list, most);
+    for (size_t i = 0; i < plots->curve_count; i++) {
         n = percentile_points(spread, i, spread->points);
-        plot_curve(&plot, cast->curves[i].family, cast->curves[i].label, spread->points, n,
+        plot_curve(&plot, plots->curves[i].family, plots->curves[i].label, spread->points, n,
                    DRAW_ROUGHLY);
     }
     plot_close(&plot);
@@ -137,7 +137,7 @@ static double body_end(const struct study_result *result)
 
 static void histogram_range(const struct spread *spread, struct axis *axis)
 {
-    for (size_t i = 0; i < spread->cast->curve_count; i++) {
+    for (size_t i = 0; i < spread->plots->curve_count; i++) {
         const struct study_result *result = spread->results[i];
         if (!result || !result->bucket_count)
             continue;
@@ -173,9 +173,9 @@ static bool pour_family(const struct spread *spread, size_t family, const double
 {
     double all = 0, poured = 0;
     memset(columns, 0, COLUMNS * sizeof *columns);
-    for (size_t i = 0; i < spread->cast->curve_count; i++) {
+    for (size_t i = 0; i < spread->plots->curve_count; i++) {
         const struct study_result *result = spread->results[i];
-        if (!result || spread->cast->curves[i].family != family)
+        if (!result || spread->plots->curves[i].family != family)
             continue;
         all += (double)result_samples(result);
         for (size_t j = 0, from = 0; j < result->bucket_count; j++)
@@ -211,11 +211,11 @@ static void draw_columns(struct plot *plot, const struct family *family, size_t 
 
 static double histogram_plot(struct spread *spread, struct plot *plot, const double *edges)
 {
-    const struct cast *cast = spread->cast;
+    const struct plot_data *plots = spread->plots;
     double columns[COLUMNS], beyond = 0, again = 0;
     axis_open(&plot->y, "Samples a column [%]", AXIS_NUMBER, AXIS_LINEAR);
     plot->y.from_zero = true;
-    for (size_t i = 0; i < cast->family_count; i++)
+    for (size_t i = 0; i < plots->family_count; i++)
         if (pour_family(spread, i, edges, columns, &beyond))
             for (size_t j = 0; j < COLUMNS; j++)
                 axis_fit(&plot->y, columns[j]);
@@ -230,9 +230,9 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
             snprintf(spread->words[i], WORD, "%s .. %s", low, high);
     }
     plot_open(plot, "Histogram", spread->word_list, COLUMNS);
-    for (size_t i = 0; i < cast->family_count; i++)
+    for (size_t i = 0; i < plots->family_count; i++)
         if (pour_family(spread, i, edges, columns, &again))
-            draw_columns(plot, &cast->families[i], i, edges, columns);
+            draw_columns(plot, &plots->families[i], i, edges, columns);
     plot_close(plot);
     return beyond;
 }
@@ -240,7 +240,7 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
 static void draw_histogram(struct spread *spread, FILE *out)
 {
     struct plot plot = {
-        .out = out, .value = "", .unit = "%", .crowded = spread->cast->family_count > FEW};
+        .out = out, .value = "", .unit = "%", .crowded = spread->plots->family_count > FEW};
     double edges[COLUMNS + 1], most = 0;
     axis_open(&plot.x, time_title(spread), AXIS_TIME, AXIS_EITHER);
     histogram_range(spread, &plot.x);
@@ -255,11 +255,11 @@ static void draw_histogram(struct spread *spread, FILE *out)
     plot.x.least = plot.x.low > 0 ? plot.x.low : plot.x.least;
     column_edges(&plot.x, edges);
     double beyond = histogram_plot(spread, &plot, edges);
-    for (size_t i = 0; i < spread->cast->curve_count; i++)
+    for (size_t i = 0; i < spread->plots->curve_count; i++)
         if (spread->results[i] && isfinite(spread->results[i]->max_us))
             most = fmax(most, spread->results[i]->max_us);
     fputs("<figcaption>Share of the samples in each of a hundred columns", out);
-    if (spread->cast->family_count < spread->cast->curve_count)
+    if (spread->plots->family_count < spread->plots->curve_count)
         fputs(", runs of a command together", out);
     if (beyond >= 0.5) {
         char text[24];
@@ -274,8 +274,8 @@ static void draw_histogram(struct spread *spread, FILE *out)
 static size_t course_points(const struct study_result *result, struct point *points, bool bands)
 {
     size_t n = 0;
-    for (size_t i = 0; result && i < result->stretch_count; i++) {
-        const struct study_stretch *s = &result->stretches[i];
+    for (size_t i = 0; result && i < result->interval_count; i++) {
+        const struct study_interval *s = &result->intervals[i];
         if (!isfinite(s->end_s) || !isfinite(s->mean_us) || !s->count)
             continue;
         points[n] = (struct point){.x = s->end_s, .y = s->mean_us, .low = NAN, .high = NAN};
@@ -298,7 +298,7 @@ static size_t course_axes(const struct spread *spread, struct plot *plot)
     axis_open(&plot->x, "Time since the measurement began [s]", AXIS_NUMBER, AXIS_LINEAR);
     axis_open(&plot->y, time_title(spread), AXIS_TIME, AXIS_EITHER);
     plot->x.from_zero = true;
-    for (size_t i = 0; i < spread->cast->curve_count; i++) {
+    for (size_t i = 0; i < spread->plots->curve_count; i++) {
         size_t n = course_points(spread->results[i], spread->points, !plot->crowded);
         for (size_t j = 0; j < n; j++) {
             axis_fit(&plot->x, spread->points[j].x);
@@ -313,57 +313,59 @@ static size_t course_axes(const struct spread *spread, struct plot *plot)
 
 static void draw_course(struct spread *spread, FILE *out)
 {
-    const struct cast *cast = spread->cast;
-    struct plot plot = {.out = out, .value = "mean", .unit = "us", .crowded = cast_crowded(cast)};
+    const struct plot_data *plots = spread->plots;
+    struct plot plot = {
+        .out = out, .value = "mean", .unit = "us", .crowded = plot_data_crowded(plots)};
     if (!course_axes(spread, &plot))
         return;
     fputs("<figure>\n<h3>Course in time</h3>\n", out);
     plot_open(&plot, "Course in time", NULL, 0);
-    for (size_t i = 0; i < cast->curve_count; i++) {
+    for (size_t i = 0; i < plots->curve_count; i++) {
         size_t n = course_points(spread->results[i], spread->points, !plot.crowded);
-        plot_curve(&plot, cast->curves[i].family, cast->curves[i].label, spread->points, n,
+        plot_curve(&plot, plots->curves[i].family, plots->curves[i].label, spread->points, n,
                    DRAW_ROUGHLY | (n == 1 ? DRAW_MARKERS : 0));
     }
     plot_close(&plot);
-    fprintf(out, "<figcaption>Mean of each stretch%s.%s</figcaption>\n</figure>\n",
+    fprintf(out, "<figcaption>Mean of each interval%s.%s</figcaption>\n</figure>\n",
             plot.crowded ? "" : "; the band reaches from the least to the largest sample",
             time_note(spread));
 }
 
 /* ---- the three ---- */
 
-static size_t most_points(const struct cast *cast)
+static size_t most_points(const struct plot_data *plots)
 {
     size_t most = GRID;
-    for (size_t i = 0; i < cast->curve_count; i++)
-        for (size_t j = 0; j < cast->curves[i].count; j++)
-            if (cast->curves[i].results[j]->stretch_count > most)
-                most = cast->curves[i].results[j]->stretch_count;
+    for (size_t i = 0; i < plots->curve_count; i++)
+        for (size_t j = 0; j < plots->curves[i].count; j++)
+            if (plots->curves[i].results[j]->interval_count > most)
+                most = plots->curves[i].results[j]->interval_count;
     return most;
 }
 
 static void draw(struct spread *spread, FILE *out)
 {
-    const struct cast *cast = spread->cast;
+    const struct plot_data *plots = spread->plots;
     for (size_t i = 0; i < GRID; i++) {
         spread->word_list[i] = spread->words[i];
         spread->percents[i] = grid_percent(i);
     }
-    for (size_t i = 0; i < cast->curve_count; i++)
-        spread->results[i] = curve_at(&cast->curves[i], spread->size);
+    for (size_t i = 0; i < plots->curve_count; i++)
+        spread->results[i] = curve_at(&plots->curves[i], spread->size);
     draw_percentiles(spread, out);
     draw_histogram(spread, out);
     draw_course(spread, out);
 }
 
-int spread_draw(const struct cast *cast, uint64_t size, FILE *out)
+int spread_draw(const struct plot_data *plots, uint64_t size, FILE *out)
 {
     struct spread *spread = calloc(1, sizeof *spread);
-    void *results = calloc(cast->curve_count + 1, sizeof(struct study_result *));
-    struct point *points = calloc(most_points(cast), sizeof *points);
+    void *results = calloc(plots->curve_count + 1, sizeof(struct study_result *));
+    struct point *points = calloc(most_points(plots), sizeof *points);
     int status = 0;
     if (spread && results && points) {
-        *spread = (struct spread){.cast = cast, .size = size, .results = results, .points = points};
+        *spread =
+            (struct spread){.plots = plots, .size = size, .results = results, .points = points};
         draw(spread, out);
     } else {
         status = fail(-ENOMEM, "no memory for a plot");

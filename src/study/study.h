@@ -19,7 +19,7 @@ struct study_bucket {
     uint64_t count;
 };
 
-struct study_stretch {
+struct study_interval {
     double end_s;
     uint64_t count;
     double mean_us, min_us, max_us;
@@ -53,8 +53,8 @@ struct study_result {
     size_t percentile_count;
     struct study_bucket *buckets;
     size_t bucket_count;
-    struct study_stretch *stretches;
-    size_t stretch_count;
+    struct study_interval *intervals;
+    size_t interval_count;
     uint64_t preempted, migrated, page_faults, steal_ms;
     uint64_t reverse_count; /* stream both ways: what the other end sent meanwhile */
     double reverse_elapsed_s;

@@ -96,8 +96,8 @@ static bool banded(const struct point *point)
     return isfinite(point->low) && isfinite(point->high);
 }
 
-/* One stretch of neighbours that have a band: along the top and back along the bottom. */
-static void band_stretch(struct plot *plot, const struct point *points, size_t count)
+/* One interval of neighbours that have a band: along the top and back along the bottom. */
+static void band_interval(struct plot *plot, const struct point *points, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         place(plot, i ? "L" : "M", points[i].x, points[i].high);
@@ -117,7 +117,7 @@ static void band(struct plot *plot, const struct point *points, size_t count)
         if (!open)
             fputs("<path class=\"b\" d=\"", plot->out);
         open = true;
-        band_stretch(plot, points + i, n);
+        band_interval(plot, points + i, n);
     }
     if (open)
         fputs("\"/>", plot->out);

@@ -87,16 +87,16 @@ static double middle_of(double *values, size_t count)
 }
 
 /* The middle of what the runs of a family say. */
-static size_t family_points(const struct cast *cast, size_t family, enum sweep what,
+static size_t family_points(const struct plot_data *plots, size_t family, enum sweep what,
                             struct point *points, double *room)
 {
     size_t n = 0;
-    double *tails = room + cast->curve_count;
-    for (size_t s = 0; s < cast->size_count; s++) {
+    double *tails = room + plots->curve_count;
+    for (size_t s = 0; s < plots->size_count; s++) {
         size_t values = 0, ends = 0;
-        for (size_t i = 0; i < cast->curve_count; i++) {
-            const struct study_result *result = curve_at(&cast->curves[i], cast->sizes[s]);
-            if (cast->curves[i].family != family || !result || !shown(result, what))
+        for (size_t i = 0; i < plots->curve_count; i++) {
+            const struct study_result *result = curve_at(&plots->curves[i], plots->sizes[s]);
+            if (plots->curves[i].family != family || !result || !shown(result, what))
                 continue;
             double tail = tail_of(result, what);
             room[values++] = value_of(result, what);
@@ -104,7 +104,7 @@ static size_t family_points(const struct cast *cast, size_t family, enum sweep w
                 tails[ends++] = tail;
         }
         if (values)
-            set_point(&points[n++], cast->sizes[s], middle_of(room, values),
+            set_point(&points[n++], plots->sizes[s], middle_of(room, values),
                       middle_of(tails, ends));
     }
     return n;
@@ -128,88 +128,88 @@ static void without_bands(struct point *points, size_t count)
         points[i].low = points[i].high = NAN;
 }
 
-static void fit_all(const struct cast *cast, enum sweep what, struct plot *plot,
+static void fit_all(const struct plot_data *plots, enum sweep what, struct plot *plot,
                     struct point *points, double *room)
 {
-    for (size_t i = 0; i < cast->curve_count; i++)
-        fit(plot, points, curve_points(&cast->curves[i], what, points), !plot->crowded);
-    for (size_t i = 0; i < cast->family_count && plot->crowded; i++)
-        fit(plot, points, family_points(cast, i, what, points, room), true);
+    for (size_t i = 0; i < plots->curve_count; i++)
+        fit(plot, points, curve_points(&plots->curves[i], what, points), !plot->crowded);
+    for (size_t i = 0; i < plots->family_count && plot->crowded; i++)
+        fit(plot, points, family_points(plots, i, what, points, room), true);
 }
 
-static void draw_crowd(const struct cast *cast, enum sweep what, struct plot *plot,
+static void draw_crowd(const struct plot_data *plots, enum sweep what, struct plot *plot,
                        struct point *points, double *room)
 {
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        const struct curve *curve = &cast->curves[i];
-        bool single = cast->families[curve->family].members == 1;
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        const struct curve *curve = &plots->curves[i];
+        bool single = plots->families[curve->family].members == 1;
         size_t n = curve_points(curve, what, points);
         without_bands(points, n);
         plot_curve(plot, curve->family, curve->label, points, n, single ? DRAW_MARKERS : 0);
     }
-    for (size_t i = 0; i < cast->family_count; i++) {
-        if (cast->families[i].members == 1)
+    for (size_t i = 0; i < plots->family_count; i++) {
+        if (plots->families[i].members == 1)
             continue;
-        size_t n = family_points(cast, i, what, points, room);
-        plot_curve(plot, i, cast->families[i].label, points, n, DRAW_MARKERS | DRAW_BOLD);
+        size_t n = family_points(plots, i, what, points, room);
+        plot_curve(plot, i, plots->families[i].label, points, n, DRAW_MARKERS | DRAW_BOLD);
     }
 }
 
-static void draw_few(const struct cast *cast, enum sweep what, struct plot *plot,
+static void draw_few(const struct plot_data *plots, enum sweep what, struct plot *plot,
                      struct point *points)
 {
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        const struct curve *curve = &cast->curves[i];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        const struct curve *curve = &plots->curves[i];
         size_t n = curve_points(curve, what, points);
         plot_curve(plot, curve->family, curve->label, points, n, DRAW_MARKERS);
     }
 }
 
-static void draw_sizes(const struct cast *cast, enum sweep what, struct plot *plot,
+static void draw_sizes(const struct plot_data *plots, enum sweep what, struct plot *plot,
                        const char *name, struct point *points, double *room)
 {
     axis_open(&plot->x, "Size [bytes]", AXIS_SIZE, AXIS_LOG);
     axis_open(&plot->y, kinds[what].axis, kinds[what].kind, AXIS_LOG);
-    fit_all(cast, what, plot, points, room);
+    fit_all(plots, what, plot, points, room);
     plot_open(plot, name, NULL, 0);
     if (plot->crowded)
-        draw_crowd(cast, what, plot, points, room);
+        draw_crowd(plots, what, plot, points, room);
     else
-        draw_few(cast, what, plot, points);
+        draw_few(plots, what, plot, points);
     plot_close(plot);
 }
 
 /* ---- one size: side by side, families together ---- */
 
-static size_t slot_points(const struct cast *cast, enum sweep what, size_t family,
+static size_t slot_points(const struct plot_data *plots, enum sweep what, size_t family,
                           struct point *points, size_t *slot)
 {
     size_t n = 0;
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        const struct curve *curve = &cast->curves[i];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        const struct curve *curve = &plots->curves[i];
         if (curve->family != family || !curve_points(curve, what, &points[n]))
             continue;
         points[n].x = (double)(*slot)++;
-        if (cast->families[family].members > 1)
+        if (plots->families[family].members > 1)
             snprintf(points[n].at, sizeof points[n].at, "%.36s", curve->label);
         n++;
     }
     return n;
 }
 
-static void draw_slots(const struct cast *cast, enum sweep what, struct plot *plot,
+static void draw_slots(const struct plot_data *plots, enum sweep what, struct plot *plot,
                        const char *name, struct point *points)
 {
     size_t slots = 0;
     axis_open(&plot->x, "Runs, side by side", AXIS_SLOT, AXIS_LINEAR);
     axis_open(&plot->y, kinds[what].axis, kinds[what].kind, AXIS_EITHER);
-    for (size_t i = 0; i < cast->family_count; i++)
-        fit(plot, points, slot_points(cast, what, i, points, &slots), true);
+    for (size_t i = 0; i < plots->family_count; i++)
+        fit(plot, points, slot_points(plots, what, i, points, &slots), true);
     plot_open(plot, name, NULL, 0);
     slots = 0;
-    for (size_t i = 0; i < cast->family_count; i++) {
-        size_t n = slot_points(cast, what, i, points, &slots);
-        plot_curve(plot, i, cast->families[i].label, points, n, DRAW_MARKERS | DRAW_ALONE);
+    for (size_t i = 0; i < plots->family_count; i++) {
+        size_t n = slot_points(plots, what, i, points, &slots);
+        plot_curve(plot, i, plots->families[i].label, points, n, DRAW_MARKERS | DRAW_ALONE);
     }
     plot_close(plot);
 }
@@ -217,12 +217,12 @@ static void draw_slots(const struct cast *cast, enum sweep what, struct plot *pl
 /* ---- the figure ---- */
 
 /* How many sizes there are to show, and the first of them. */
-static size_t sizes_shown(const struct cast *cast, enum sweep what, uint64_t *size)
+static size_t sizes_shown(const struct plot_data *plots, enum sweep what, uint64_t *size)
 {
     size_t count = 0;
-    for (size_t i = 0; i < cast->curve_count; i++) {
-        for (size_t j = 0; j < cast->curves[i].count; j++) {
-            const struct study_result *result = cast->curves[i].results[j];
+    for (size_t i = 0; i < plots->curve_count; i++) {
+        for (size_t j = 0; j < plots->curves[i].count; j++) {
+            const struct study_result *result = plots->curves[i].results[j];
             if (!shown(result, what) || (count && result->size == *size))
                 continue;
             *size = count++ ? *size : result->size;
@@ -239,24 +239,25 @@ static int file_line(size_t number)
     return PLOT_HEIGHT + 50 + FILE_LINE * (int)number;
 }
 
-static void file_legend(const struct cast *cast, const char *const *notes, size_t count, FILE *out)
+static void file_legend(const struct plot_data *plots, const char *const *notes, size_t count,
+                        FILE *out)
 {
     for (size_t i = 0; i < count; i++)
         fprintf(out, "<text x=\"%d\" y=\"%d\">%s</text>\n", FILE_LEFT, file_line(i), notes[i]);
-    for (size_t i = 0; i < cast->family_count; i++) {
+    for (size_t i = 0; i < plots->family_count; i++) {
         int y = file_line(count + i);
         fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M%d %dh34\"/>", i,
                 i % HUES, i / HUES % 4, FILE_LEFT, y - 5);
         fprintf(out, "<path class=\"m\" d=\"M%d %d%s\"/>", FILE_LEFT + 17, y - 5, plot_marker(i));
         fprintf(out, "<text class=\"key\" x=\"%d\" y=\"%d\">", FILE_LEFT + 44, y);
-        html_text(out, cast->families[i].label);
+        html_text(out, plots->families[i].label);
         fputs("</text></g>\n", out);
     }
 }
 
-static void file_open(const struct cast *cast, const char *title, size_t notes, FILE *out)
+static void file_open(const struct plot_data *plots, const char *title, size_t notes, FILE *out)
 {
-    int height = file_line(notes + cast->family_count) + 4;
+    int height = file_line(notes + plots->family_count) + 4;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\">\n<style>%s</style>\n",
@@ -267,33 +268,33 @@ static void file_open(const struct cast *cast, const char *title, size_t notes, 
     fprintf(out, "<svg x=\"6\" y=\"40\" width=\"%d\" height=\"%d\">", PLOT_WIDTH, PLOT_HEIGHT);
 }
 
-static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_file, size_t sizes,
-                   uint64_t size, struct point *points, double *room)
+static void figure(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file,
+                   size_t sizes, uint64_t size, struct point *points, double *room)
 {
     struct plot plot = {.out = out,
                         .value = kinds[what].value,
                         .unit = kinds[what].unit,
-                        .crowded = cast_crowded(cast)};
+                        .crowded = plot_data_crowded(plots)};
     char title[80], text[24];
     size_words(size, text, sizeof text);
     if (sizes > 1)
         snprintf(title, sizeof title, "%s against size", kinds[what].title);
     else
         snprintf(title, sizeof title, "%s at %s", kinds[what].title, text);
-    bool pooled = plot.crowded && sizes > 1 && cast->family_count < cast->curve_count;
+    bool pooled = plot.crowded && sizes > 1 && plots->family_count < plots->curve_count;
     const char *const notes[] = {kinds[what].note, POOLED_NOTE};
     size_t note_count = pooled ? 2 : 1;
     if (as_file)
-        file_open(cast, title, note_count, out);
+        file_open(plots, title, note_count, out);
     else
         fprintf(out, "<figure class=\"sweep\" data-sweep=\"%d\">\n<h2>%s</h2>\n", (int)what, title);
     if (sizes > 1)
-        draw_sizes(cast, what, &plot, title, points, room);
+        draw_sizes(plots, what, &plot, title, points, room);
     else
-        draw_slots(cast, what, &plot, title, points);
+        draw_slots(plots, what, &plot, title, points);
     if (as_file) {
         fputs("</svg>\n", out);
-        file_legend(cast, notes, note_count, out);
+        file_legend(plots, notes, note_count, out);
         fputs("</svg>\n", out);
     } else {
         fprintf(out, "<figcaption>%s%s%s</figcaption>\n</figure>\n", notes[0], pooled ? " " : "",
@@ -301,22 +302,22 @@ static void figure(const struct cast *cast, enum sweep what, FILE *out, bool as_
     }
 }
 
-int sweep_draw(const struct cast *cast, enum sweep what, FILE *out, bool as_file, bool *drawn)
+int sweep_draw(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file, bool *drawn)
 {
     uint64_t size = 0;
-    size_t sizes = sizes_shown(cast, what, &size);
+    size_t sizes = sizes_shown(plots, what, &size);
     size_t most = 0;
     /* One point alone is no plot; in a file it is better than nothing. */
-    *drawn = sizes > 1 || (sizes == 1 && (as_file || cast->curve_count > 1));
+    *drawn = sizes > 1 || (sizes == 1 && (as_file || plots->curve_count > 1));
     if (!*drawn)
         return 0;
-    for (size_t i = 0; i < cast->curve_count; i++)
-        most = cast->curves[i].count > most ? cast->curves[i].count : most;
-    most += cast->curve_count + cast->size_count;
+    for (size_t i = 0; i < plots->curve_count; i++)
+        most = plots->curves[i].count > most ? plots->curves[i].count : most;
+    most += plots->curve_count + plots->size_count;
     struct point *points = calloc(most + 1, sizeof *points);
-    double *room = calloc(2 * cast->curve_count + 1, sizeof *room);
+    double *room = calloc(2 * plots->curve_count + 1, sizeof *room);
     if (points && room)
-        figure(cast, what, out, as_file, sizes, size, points, room);
+        figure(plots, what, out, as_file, sizes, size, points, room);
     int status = points && room ? 0 : fail(-ENOMEM, "no memory for a plot of %zu sizes", sizes);
     free(points);
     free(room);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for a child, with a deadline. */
 #include "tool/child.h"
+#include "core/clock.h"
 
 #include <poll.h>
 #include <sys/wait.h>

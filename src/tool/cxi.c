@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The option rows of the CXI family, in the order of the help text, and how the header shows
  * what is not simply an option's value. */
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/output.h"
 #include "tool/tool.h"
 
@@ -76,20 +78,20 @@ static int show_rx(const void *facts, char *text, size_t room)
     return show_memory(plan_of(facts)->rx_gpu, text, room);
 }
 
-static int show_maker(const void *facts, int rank, char *text, size_t room)
+static int show_vendor(const void *facts, int rank, char *text, size_t room)
 {
-    enum memory_maker maker = plan_of(facts)->makers[rank];
-    return maker == MEMORY_CPU ? NO_LINE : snprintf(text, room, "%s", memory_makers[maker - 1]);
+    enum memory_vendor vendor = plan_of(facts)->vendors[rank];
+    return vendor == MEMORY_CPU ? NO_LINE : snprintf(text, room, "%s", memory_vendors[vendor - 1]);
 }
 
-static int show_client_maker(const void *facts, char *text, size_t room)
+static int show_client_vendor(const void *facts, char *text, size_t room)
 {
-    return show_maker(facts, PEER_CLIENT, text, room);
+    return show_vendor(facts, PEER_CLIENT, text, room);
 }
 
-static int show_server_maker(const void *facts, char *text, size_t room)
+static int show_server_vendor(const void *facts, char *text, size_t room)
 {
-    return show_maker(facts, PEER_SERVER, text, room);
+    return show_vendor(facts, PEER_SERVER, text, room);
 }
 
 static int show_test_type(const void *facts, char *text, size_t room)
@@ -133,7 +135,7 @@ static int show_max_size(const void *facts, char *text, size_t room)
     return size->min == size->max ? NO_LINE : snprintf(text, room, "%" PRIu64, size->max);
 }
 
-/* A wish that the fabric cannot honour is not silently dropped. */
+/* A request that the fabric cannot honour is not silently dropped. */
 static int show_hint(const void *facts, enum hint hint, bool off, char *text, size_t room)
 {
     const struct fabric_facts *fabric = ((const struct bench_facts *)facts)->fabric;
@@ -299,7 +301,7 @@ const struct opt cxi_rows[] = {
      .word = "GPU", .takes = SIZED,
      .help = "GPU index for allocating RX buf (default: no GPU)",
      .header = AT_SERVER_MEM, .label = "Server RX Mem", .show = show_rx},
-    {.letter = 'g', .name = "gpu-type", .type = OPT_CHOICE, FIELD(gpu_type), .choices = memory_makers,
+    {.letter = 'g', .name = "gpu-type", .type = OPT_CHOICE, FIELD(gpu_type), .choices = memory_vendors,
      .word = "TYPE", .takes = SIZED,
      .help = "GPU type (AMD or NVIDIA or INTEL) (default type determined\n"
              "by discovered GPU files on system)"},
@@ -406,8 +408,8 @@ const struct opt cxi_rows[] = {
     OUTPUT_ROWS(offsetof(struct plan, output), ALL),
 
     LINE(AT_FABRIC, "Fabric", show_fabric),
-    SIZE_LINE(AT_CLIENT_GPU, "Client GPU Type", show_client_maker),
-    SIZE_LINE(AT_SERVER_GPU, "Server GPU Type", show_server_maker),
+    SIZE_LINE(AT_CLIENT_GPU, "Client GPU Type", show_client_vendor),
+    SIZE_LINE(AT_SERVER_GPU, "Server GPU Type", show_server_vendor),
     LINE(AT_TEST_TYPE, "Test Type", show_test_type),
     SIZE_LINE(AT_MIN_SIZE, "Min {Op} Size", show_min_size),
     SIZE_LINE(AT_MAX_SIZE, "Max {Op} Size", show_max_size),

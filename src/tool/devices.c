@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* GPUs and network devices, as far as files tell. Nothing is loaded or opened for it. */
+#include "core/machine.h"
 #include "tool/info.h"
 
 #include <limits.h>
@@ -76,15 +77,15 @@ struct tour {
     int count;
 };
 
-static const char *gpu_maker(uint64_t vendor)
+static const char *gpu_vendor(uint64_t vendor)
 {
     static const struct {
         uint64_t vendor;
         const char *name;
-    } makers[] = {{0x10de, "NVIDIA"}, {0x1002, "AMD"}, {0x8086, "Intel"}, {0x1da3, "Habana"}};
-    for (size_t i = 0; i < LENGTH(makers); i++)
-        if (makers[i].vendor == vendor)
-            return makers[i].name;
+    } vendors[] = {{0x10de, "NVIDIA"}, {0x1002, "AMD"}, {0x8086, "Intel"}, {0x1da3, "Habana"}};
+    for (size_t i = 0; i < LENGTH(vendors); i++)
+        if (vendors[i].vendor == vendor)
+            return vendors[i].name;
     return NULL;
 }
 
@@ -98,7 +99,7 @@ static void show_gpu(void *arg, const char *address)
     snprintf(folder, sizeof folder, "/sys/bus/pci/devices/%s", address);
     if (!system_number(root, &class, "%s/class", folder) ||
         !system_number(root, &vendor, "%s/vendor", folder) ||
-        (class >> 16 != 0x03 && class >> 16 != 0x12) || !gpu_maker(vendor))
+        (class >> 16 != 0x03 && class >> 16 != 0x12) || !gpu_vendor(vendor))
         return;
     system_number(root, &device, "%s/device", folder);
     if (system_value(root, "Model", model, sizeof model, "/proc/driver/nvidia/gpus/%s/information",
@@ -106,7 +107,7 @@ static void show_gpu(void *arg, const char *address)
         system_line(root, model, sizeof model, "%s/product_name", folder))
         add(text, sizeof text, "%s", model);
     else
-        add(text, sizeof text, "%s device 0x%04x", gpu_maker(vendor), (unsigned)device);
+        add(text, sizeof text, "%s device 0x%04x", gpu_vendor(vendor), (unsigned)device);
     size_t before = strlen(text);
     slot(gpus->sight, folder, text, sizeof text);
     if (!strstr(text + before, "driver"))

@@ -2,6 +2,7 @@
 /* What each fabric has and can do. Vendors' libraries are slow, print, crash and hang, so a child
  * asks them: it writes one line for each thing it finds, "KIND\tNAME\tTEXT", and before each step
  * what it is about to do. */
+#include "fabric/choose.h"
 #include "tool/info.h"
 #include "tool/probe.h"
 
@@ -26,7 +27,7 @@ struct asking {
         char name[FABRIC_DEVICE_MAX], what[160];
     } devices[DEVICES];
     char previous[FABRIC_DEVICE_MAX + 40];
-    struct blob detail, last_detail;
+    struct msg detail, last_detail;
 };
 
 static void detail(struct asking *a, const char *name, const char *format, ...)
@@ -39,7 +40,7 @@ static void detail(struct asking *a, const char *name, const char *format, ...)
     va_start(words, format);
     vsnprintf(text, sizeof text, format, words);
     va_end(words);
-    blob_add(&a->detail, "%c\t%s\t%s\n", DETAIL, name, text);
+    msg_add(&a->detail, "%c\t%s\t%s\n", DETAIL, name, text);
 }
 
 static void keep_name(void *arg, const char *device, const char *what)
@@ -170,7 +171,7 @@ static void tell_device(struct asking *a, const char *name, const char *what)
     tell_library(a, facts.form);
     if (!a->verbose)
         return;
-    a->detail = (struct blob){0};
+    a->detail = (struct msg){0};
     tell_details(a, &facts);
     /* The first line names the device itself. */
     const char *mine = strchr(a->detail.bytes, '\n');

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What spoils measurements: the list of it, and what is the CPUs' doing. A row is one thing to look
  * for; what cannot be looked at is not found. */
+#include "core/clock.h"
+#include "core/machine.h"
 #include "tool/info.h"
 
 #include <inttypes.h>

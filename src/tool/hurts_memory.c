@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What spoils measurements, second part: memory, limits and devices. */
+#include "core/machine.h"
 #include "tool/info.h"
 
 #include <inttypes.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft info: what this machine is, what can be measured on it, and what would spoil it. */
 #include "tool/info.h"
+#include "core/clock.h"
+#include "core/machine.h"
 #include "tool/probe.h"
 #include "tool/shell.h"
 #include "tool/weft.h"

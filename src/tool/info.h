@@ -4,6 +4,8 @@
 #ifndef WEFT_TOOL_INFO_H
 #define WEFT_TOOL_INFO_H
 
+#include "core/clock.h"
+#include "core/machine.h"
 #include "report/report.h"
 
 /* ---- how it is laid out ---- */

@@ -2,6 +2,7 @@
 /* --local: the same program as a second process. It is started by exec, before anything is opened,
  * and dies with this one. */
 #include "tool/local.h"
+#include "core/clock.h"
 #include "tool/child.h"
 #include "tool/shell.h"
 
@@ -79,12 +80,12 @@ static int read_port(struct local *local, unsigned *port)
                              LISTEN_MS / 1000);
 }
 
-int local_place(const int64_t wish[2], int64_t *server)
+int local_place(const int64_t request[2], int64_t *server)
 {
     int64_t pair[2] = {-1, -1};
     int count = cpu_pair(pair);
-    int64_t client = wish[0] >= 0 ? wish[0] : pair[0];
-    *server = wish[1] >= 0 ? wish[1] : client == pair[1] ? pair[0] : pair[1];
+    int64_t client = request[0] >= 0 ? request[0] : pair[0];
+    *server = request[1] >= 0 ? request[1] : client == pair[1] ? pair[0] : pair[1];
     if (count < 1 || client < 0)
         return 0;
     return cpu_pin(client);

@@ -26,9 +26,9 @@ void arguments_begin(struct arguments *arguments);
 void argument(struct arguments *arguments, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts this process, the client, on the first CPU wished for or on one of a pair, and says which is
- * the server's; -1: any. */
-int local_place(const int64_t wish[2], int64_t *server);
+/* Puts this process, the client, on the first CPU requested for or on one of a pair, and says which
+ * is the server's; -1: any. */
+int local_place(const int64_t request[2], int64_t *server);
 
 /* Starts this program again as a server and waits until it listens on *port: whoever cannot be
  * reached then is dead, and --wait is not for him. */

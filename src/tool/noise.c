@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Evidence: what a cache line costs between two CPUs, and how much of their time goes elsewhere.
  * Everything ends by the clock, also where the other CPU is taken away meanwhile. */
+#include "core/clock.h"
+#include "core/machine.h"
 #include "tool/info.h"
 
 #include <inttypes.h>

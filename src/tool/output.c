@@ -2,6 +2,7 @@
 /* What becomes of results: the table at once, documents and verdicts at the end. A run that failed
  * or was interrupted leaves its document too. */
 #include "tool/output.h"
+#include "fabric/choose.h"
 #include "tool/progress.h"
 #include "tool/shell.h"
 
@@ -86,7 +87,7 @@ static const struct report_ops output_ops = {.name = "output",
                                              .progress = on_progress,
                                              .end = on_end};
 
-/* ---- wishes ---- */
+/* ---- requests ---- */
 
 int output_bar(const struct plan_output *w)
 {
@@ -102,7 +103,7 @@ static int parse_conditions(struct output *o, bool rates)
 {
     char *rest = o->text, *one;
     int status = 0;
-    snprintf(o->text, sizeof o->text, "%s", o->wish->fail_if);
+    snprintf(o->text, sizeof o->text, "%s", o->request->fail_if);
     while (rest && *rest && !status && (one = strsep(&rest, "\n"))) {
         if (o->condition_count == OUTPUT_CONDITIONS)
             return fail(-EINVAL, "--fail-if: at most %d conditions", OUTPUT_CONDITIONS);
@@ -125,17 +126,18 @@ static void hear(void *arg, const char *sentence)
     document_hear(&o->document, sentence);
 }
 
-int output_open(struct output *o, const struct plan_output *wish,
+int output_open(struct output *o, const struct plan_output *request,
                 const struct output_author *author)
 {
     *o = (struct output){.report = {&output_ops},
-                         .wish = wish,
-                         .table_off = strcmp(wish->json, "-") == 0 || strcmp(wish->csv, "-") == 0};
-    int status = report_percentiles(wish->percentiles, o->percentiles);
+                         .request = request,
+                         .table_off =
+                             strcmp(request->json, "-") == 0 || strcmp(request->csv, "-") == 0};
+    int status = report_percentiles(request->percentiles, o->percentiles);
     if (!status)
         status = parse_conditions(o, author->rates);
     if (!status)
-        status = check_files(wish);
+        status = check_files(request);
     if (!status)
         status = document_open(&o->document, author->tool, author->argc, author->argv, author->set,
                                o->percentiles);
@@ -143,7 +145,7 @@ int output_open(struct output *o, const struct plan_output *wish,
         o->findings.out = open_memstream(&o->findings.bytes, &o->findings.length);
     o->open = !status;
     /* Whoever closes the pipe to the table still gets his document. */
-    if (o->open && (*wish->json || *wish->csv))
+    if (o->open && (*request->json || *request->csv))
         signal(SIGPIPE, SIG_IGN);
     if (o->open)
         shell_listen(hear, o);
@@ -214,7 +216,7 @@ static void say_findings(struct output *o)
     while (rest && *rest && (one = strsep(&rest, "\n")))
         shell_say(one);
     free(o->findings.bytes);
-    o->findings = (struct paper){0};
+    o->findings = (struct membuf){0};
 }
 
 /* What a run that was good comes to if its results cannot be written. */
@@ -226,7 +228,7 @@ static int spoiled(int code)
 /* The document last: it has the exit code. */
 static int save(struct output *o, int code, const char *reason)
 {
-    int csv = *o->wish->csv ? document_save_csv(&o->document, o->wish->csv) : 0;
+    int csv = *o->request->csv ? document_save_csv(&o->document, o->request->csv) : 0;
     if (csv) {
         shell_say(fail_reason());
         code = spoiled(code);
@@ -237,7 +239,7 @@ static int save(struct output *o, int code, const char *reason)
                                                                                     : "failed",
         .exit = code,
         .reason = reason};
-    int json = *o->wish->json ? document_save_json(&o->document, &ending, o->wish->json) : 0;
+    int json = *o->request->json ? document_save_json(&o->document, &ending, o->request->json) : 0;
     if (json)
         shell_say(fail_reason());
     return json ? spoiled(code) : code;
@@ -251,7 +253,7 @@ void output_drop(struct output *o)
     if (o->findings.out)
         fclose(o->findings.out);
     free(o->findings.bytes);
-    o->findings = (struct paper){0};
+    o->findings = (struct membuf){0};
     document_close(&o->document);
     o->open = false;
 }

@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_OUTPUT_H
 #define WEFT_TOOL_OUTPUT_H
 
+#include "core/opt.h"
 #include "report/report.h"
 
 /* clang-format off */
@@ -31,7 +32,7 @@ enum { OUTPUT_CONDITIONS = 32 };
 
 struct output {
     struct report report; /* what bench tells goes to the table and into the document */
-    const struct plan_output *wish;
+    const struct plan_output *request;
     bool open, table_off; /* the table's place is taken by a document */
     struct report_table table;
     const struct bench_facts *facts;
@@ -42,7 +43,7 @@ struct output {
     struct document document;
     unsigned judged[OUTPUT_CONDITIONS]; /* how many results each looked at */
     unsigned failed, unsure;
-    struct paper findings; /* a line each */
+    struct membuf findings; /* a line each */
 };
 
 /* Who a document is by. */
@@ -54,13 +55,13 @@ struct output_author {
     bool rates; /* it measures bandwidth and message rate too */
 };
 
-/* What is wrong with the wishes, and files that cannot be written, are said before anything runs.
+/* What is wrong with the requests, and files that cannot be written, are said before anything runs.
  */
-int output_open(struct output *output, const struct plan_output *wish,
+int output_open(struct output *output, const struct plan_output *request,
                 const struct output_author *author);
 
-/* Refuses the wishes, at an end that measures nothing. */
-int output_bar(const struct plan_output *wish);
+/* Refuses the requests, at an end that measures nothing. */
+int output_bar(const struct plan_output *request);
 
 /* Forgets it all: this end turned out to measure nothing. */
 void output_drop(struct output *output);

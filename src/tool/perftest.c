@@ -2,6 +2,9 @@
 /* ucx_perftest: one test, or the product of batch files, between a client and a server, or between
  * two MPI ranks. One connection carries all the tests of a client: it sends the options of each,
  * and both ends run it. */
+#include "core/machine.h"
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/batch.h"
 #include "tool/local.h"
 #include "tool/perftest_show.h"
@@ -40,15 +43,15 @@ struct session {
 /* The server hears the options, and says whether it can read them. */
 static int propose(struct session *s, const struct opt_set *set)
 {
-    struct blob ask, answer, *server = &s->show.output.document.server;
+    struct msg ask, answer, *server = &s->show.output.document.server;
     const struct perftest *o = set->base;
     uint64_t yes = 0;
-    int status = blob_print(&ask, ".device=%s\n", o->device);
+    int status = msg_print(&ask, ".device=%s\n", o->device);
     if (!status)
         status = opt_encode(set, &ask);
     if (!status)
         status = peer_swap(s->peer, &ask, &answer);
-    if (!status && (blob_number(&answer, "yes", &yes) || yes != 1))
+    if (!status && (msg_number(&answer, "yes", &yes) || yes != 1))
         status = fail(-EPROTO, "the server's answer cannot be read");
     if (!status && !server->length)
         *server = answer;
@@ -60,10 +63,10 @@ static int propose(struct session *s, const struct opt_set *set)
 static int find_device(const struct session *s, const char *transport, const char *device,
                        char text[FABRIC_DEVICE_MAX])
 {
-    struct vigil vigil;
-    vigil_begin(&vigil, s->peer, VIGIL_LIBRARY_MS);
+    struct keepalive keepalive;
+    keepalive_begin(&keepalive, s->peer, KEEPALIVE_LIBRARY_MS);
     int status = perf_device(transport, device, text, FABRIC_DEVICE_MAX);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
@@ -257,20 +260,20 @@ static unsigned count_tests(const struct session *s)
 }
 
 /* This end, for the document. It runs on the CPU that it was given only while it measures. */
-static int describe(const struct perftest *o, struct blob *text)
+static int describe(const struct perftest *o, struct msg *text)
 {
-    int status = o->cpu[0] >= 0 ? blob_add(text, "allowed=%" PRId64 "\n", o->cpu[0]) : 0;
+    int status = o->cpu[0] >= 0 ? msg_add(text, "allowed=%" PRId64 "\n", o->cpu[0]) : 0;
     if (!status)
         status = machine_describe(text);
-    return status ? status : blob_add(text, "weft=%s\n", weft_version());
+    return status ? status : msg_add(text, "weft=%s\n", weft_version());
 }
 
 /* All tests of this client over one connection. */
 static int run_all(struct session *s)
 {
     char columns[LABELS];
-    struct blob bye, *mine = &s->show.output.document.client;
-    *mine = (struct blob){0};
+    struct msg bye, *mine = &s->show.output.document.client;
+    *mine = (struct msg){0};
     int described = describe(&s->options, mine);
     if (described)
         return described;
@@ -287,8 +290,8 @@ static int run_all(struct session *s)
     s->usable = true;
     product(s, 0, &s->set, "");
     interference_say(&s->show.disturbed);
-    if (s->usable && !blob_print(&bye, "%s", goodbye))
-        peer_tell(s->peer, &bye);
+    if (s->usable && !msg_print(&bye, "%s", goodbye))
+        peer_send(s->peer, &bye);
     if (!s->failures || !s->batch_count || shell_stop)
         return s->failures ? s->status : 0;
     if (!s->usable)
@@ -304,8 +307,8 @@ static int client(struct session *s, const char *address, unsigned port)
                           .port = port,
                           .wait_ms = s->options.local ? LOCAL_WAIT_MS : s->options.wait_s * 1000,
                           .timeout_ms = s->options.timeout_s * 1000};
-    struct blob greeting, answer;
-    int status = blob_print(&greeting, ".tool=ucx_perftest\n");
+    struct msg greeting, answer;
+    int status = msg_print(&greeting, ".tool=ucx_perftest\n");
     if (!status)
         status = visit_server(&visit, &greeting, &answer, &s->peer);
     if (status)
@@ -346,7 +349,7 @@ static int both(struct session *s)
 /* ---- the server ---- */
 
 /* What the client asks for, with this end's own device if it has one. */
-static int take_options(const struct session *s, const struct blob *ask, struct perftest *options,
+static int take_options(const struct session *s, const struct msg *ask, struct perftest *options,
                         struct weft_params *params, char device[FABRIC_DEVICE_MAX],
                         char memory[PERF_MEMORY])
 {
@@ -354,7 +357,7 @@ static int take_options(const struct session *s, const struct blob *ask, struct 
     char theirs[FABRIC_DEVICE_MAX];
     *options = s->options;
     set.base = options;
-    int status = blob_value(ask, ".device", theirs, sizeof theirs);
+    int status = msg_value(ask, ".device", theirs, sizeof theirs);
     if (status)
         return fail(-EPROTO, "a test without a device");
     status = opt_decode(&set, ask, NULL);
@@ -368,12 +371,12 @@ static int take_options(const struct session *s, const struct blob *ask, struct 
     return status;
 }
 
-static int serve_test(struct session *s, const struct blob *ask)
+static int serve_test(struct session *s, const struct msg *ask)
 {
     struct perftest options;
     struct weft_params params = {0};
     struct weft_result result;
-    struct blob answer;
+    struct msg answer;
     char device[FABRIC_DEVICE_MAX], memory[PERF_MEMORY];
     s->usable = false;
     int status = take_options(s, ask, &options, &params, device, memory);
@@ -384,11 +387,11 @@ static int serve_test(struct session *s, const struct blob *ask)
     s->peer->timeout_ms = params.timeout_ms;
     params.cpu = (int)s->options.cpu[0];
     params.stop = &shell_stop;
-    status = blob_print(&answer, "yes=1\n");
+    status = msg_print(&answer, "yes=1\n");
     if (!status)
         status = describe(&s->options, &answer);
     if (!status)
-        status = peer_tell(s->peer, &answer);
+        status = peer_send(s->peer, &answer);
     if (status)
         return status;
     status = test_run(&params, s->peer, NULL, &result, &s->usable);
@@ -402,8 +405,8 @@ static int serve(struct session *s)
     int last = 0;
     char why[1024] = "";
     for (;;) {
-        struct blob ask;
-        int status = peer_hear(s->peer, &ask, NULL, NULL);
+        struct msg ask;
+        int status = peer_recv(s->peer, &ask, NULL, NULL);
         if (status)
             return status;
         if (strcmp(ask.bytes, goodbye) == 0)
@@ -420,13 +423,13 @@ static int serve(struct session *s)
     }
 }
 
-static int agree(void *arg, struct peer *peer, const struct blob *greeting, struct blob *answer)
+static int agree(void *arg, struct peer *peer, const struct msg *greeting, struct msg *answer)
 {
     char name[64] = "";
     (void)arg;
     (void)peer;
     (void)answer;
-    blob_value(greeting, ".tool", name, sizeof name);
+    msg_value(greeting, ".tool", name, sizeof name);
     if (strcmp(name, "ucx_perftest") == 0)
         return 0;
     return fail(-EPROTO, "the client is %.40s, the server is ucx_perftest",
@@ -565,7 +568,7 @@ static int run(struct session *s)
 
 static int answer(struct session *s, int argc, char **argv)
 {
-    struct blob text;
+    struct msg text;
     int given;
     opt_defaults(&s->set);
     int status = opt_parse(&s->set, argc - 1, argv + 1, &s->options.address, 1, &given);

@@ -3,6 +3,8 @@
 #ifndef WEFT_TOOL_PERFTEST_H
 #define WEFT_TOOL_PERFTEST_H
 
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/tool.h"
 
 /* Which rows may stand in a line of a batch file. */
@@ -34,7 +36,7 @@ extern const char *const perf_test_names[];
 extern const struct opt perf_rows[];
 
 /* The help text. */
-int perf_help(const struct opt_set *set, struct blob *text);
+int perf_help(const struct opt_set *set, struct msg *text);
 
 /* The device as fabrics are chosen by, from -x and -d; "" if neither is given. */
 int perf_device(const char *transport, const char *device, char *text, size_t room);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_perftest: its tests, its options in the order of the help text, and what they come to. */
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/output.h"
 #include "tool/perftest.h"
 
@@ -121,48 +123,48 @@ const struct opt perf_rows[] = {
 
 enum { INDENT = 3, WORDS = 12, NAME_END = 26, MORE = 21 };
 
-static int help_row(const struct opt *row, struct blob *text)
+static int help_row(const struct opt *row, struct msg *text)
 {
     char words[512], *rest = words;
     opt_expand(row, row->help, NULL, words, sizeof words);
     int status =
-        blob_add(text, "%*s-%c %-*s", INDENT, "", row->letter, WORDS, row->word ? row->word : "");
+        msg_add(text, "%*s-%c %-*s", INDENT, "", row->letter, WORDS, row->word ? row->word : "");
     for (int i = 0; rest && !status; i++) {
         char *line = strsep(&rest, "\n");
-        status = blob_add(text, "%*s%s\n", i ? MORE : 0, "", line);
+        status = msg_add(text, "%*s%s\n", i ? MORE : 0, "", line);
     }
     return status;
 }
 
-static int help_tests(struct blob *text)
+static int help_tests(struct msg *text)
 {
     int status = 0;
     for (const struct perf_test *test = perf_tests; test->name && !status; test++)
-        status = blob_add(text, "%*s : %s\n", NAME_END, test->name, test->what);
-    return status ? status : blob_add(text, "\n");
+        status = msg_add(text, "%*s : %s\n", NAME_END, test->name, test->what);
+    return status ? status : msg_add(text, "\n");
 }
 
-static int help_layouts(struct blob *text)
+static int help_layouts(struct msg *text)
 {
     int status = 0;
     for (int i = 0; i < LAYOUTS && !status; i++)
-        status = blob_add(text, "%*s : %s\n", NAME_END, fabric_layout_names[i], layout_words[i]);
-    return status ? status : blob_add(text, "\n");
+        status = msg_add(text, "%*s : %s\n", NAME_END, fabric_layout_names[i], layout_words[i]);
+    return status ? status : msg_add(text, "\n");
 }
 
-int perf_help(const struct opt_set *set, struct blob *text)
+int perf_help(const struct opt_set *set, struct msg *text)
 {
-    int status = blob_print(text, "Usage: ucx_perftest [ server-hostname ] [ options ]\n"
-                                  "\n"
-                                  "This test can be also launched as an MPI application\n"
-                                  " Common options:\n"
-                                  "\n"
-                                  " Test options:\n");
+    int status = msg_print(text, "Usage: ucx_perftest [ server-hostname ] [ options ]\n"
+                                 "\n"
+                                 "This test can be also launched as an MPI application\n"
+                                 " Common options:\n"
+                                 "\n"
+                                 " Test options:\n");
     for (const struct opt *row = opt_next(set, NULL); row && !status; row = opt_next(set, row)) {
         if (row->flags & OPT_OURS)
             continue;
         if (row->letter == 'l')
-            status = blob_add(text, "\n Server options:\n");
+            status = msg_add(text, "\n Server options:\n");
         if (!status)
             status = help_row(row, text);
         if (!status && row->letter == 't')
@@ -171,7 +173,7 @@ int perf_help(const struct opt_set *set, struct blob *text)
             status = help_layouts(text);
     }
     if (!status)
-        status = blob_add(text, "\nWeft options:\n");
+        status = msg_add(text, "\nWeft options:\n");
     return status ? status : opt_help(set, NULL, OPT_OURS, text);
 }
 

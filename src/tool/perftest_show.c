@@ -2,6 +2,8 @@
 /* ucx_perftest's results: rows as they come, a document at the end. Reports come while the clock is
  * stopped. */
 #include "tool/perftest_show.h"
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/progress.h"
 #include "tool/shell.h"
 
@@ -69,11 +71,11 @@ static void keep(struct perf_show *s, const struct test_facts *facts)
 /* What only a test knows of the two ends; of a batch, the first. */
 static void describe_once(struct perf_show *s, const struct test_facts *facts)
 {
-    struct blob *ends[] = {&s->output.document.client, &s->output.document.server};
+    struct msg *ends[] = {&s->output.document.client, &s->output.document.server};
     char known[32];
     for (size_t i = 0; i < LENGTH(ends) && s->output.open; i++)
-        if (blob_value(ends[i], "buffer", known, sizeof known) == -ENOENT)
-            blob_add(ends[i], "%s", facts->about[i]->bytes);
+        if (msg_value(ends[i], "buffer", known, sizeof known) == -ENOENT)
+            msg_add(ends[i], "%s", facts->about[i]->bytes);
 }
 
 static void on_begin(void *arg, const struct test_facts *facts)
@@ -91,14 +93,14 @@ static void on_begin(void *arg, const struct test_facts *facts)
 
 /* ---- rows ---- */
 
-static void note_stretch(struct perf_show *s, const struct weft_result *r)
+static void note_interval(struct perf_show *s, const struct weft_result *r)
 {
     uint64_t count = r->iterations - s->seen;
-    struct stretch stretch = {.end_ps = (uint64_t)(r->elapsed_s * 1e12),
-                              .count = count,
-                              .min_ps = UINT64_MAX,
-                              .sum_ps = r->latency_us.moment * 1e6 * (double)count};
-    series_add(&s->series, &stretch);
+    struct interval interval = {.end_ps = (uint64_t)(r->elapsed_s * 1e12),
+                                .count = count,
+                                .min_ps = UINT64_MAX,
+                                .sum_ps = r->latency_us.recent * 1e6 * (double)count};
+    series_add(&s->series, &interval);
     s->seen = r->iterations;
 }
 
@@ -116,7 +118,7 @@ static void on_report(void *arg, const struct weft_result *result)
 {
     struct perf_show *s = arg;
     bool row = !s->output.table_off && (result->final || !s->boxed.final_only);
-    note_stretch(s, result);
+    note_interval(s, result);
     if (row || result->final)
         progress_clear();
     if (row && !s->status)
@@ -172,7 +174,7 @@ static void note(struct perf_show *s, const struct weft_result *r, bool complete
                                      .faults = r->disturbed.page_faults,
                                      .steal_ms = r->disturbed.steal_ms};
     interference_add(&s->disturbed, &(struct interference){0}, &disturbed);
-    /* One stretch, where nobody asked for time, is the whole again. */
+    /* One interval, where nobody asked for time, is the whole again. */
     if (s->series.count == 1 && !o->duration_s)
         s->series.count = 0;
     struct outcome outcome = {.test = test_of(s)->name,

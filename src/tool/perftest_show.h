@@ -3,6 +3,9 @@
 #ifndef WEFT_TOOL_PERFTEST_SHOW_H
 #define WEFT_TOOL_PERFTEST_SHOW_H
 
+#include "core/clock.h"
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/output.h"
 #include "tool/perftest.h"
 

@@ -2,6 +2,7 @@
 /* A child that may hang. It is killed when its time is over, and if even that does not help,
  * because it sleeps in a driver, it is left behind: nobody waits for it. */
 #include "tool/probe.h"
+#include "core/clock.h"
 #include "tool/child.h"
 
 #include <errno.h>

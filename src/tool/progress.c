@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How far a run is, on a terminal. Runs that are over within seconds need no such line. */
 #include "tool/progress.h"
+#include "core/clock.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft repeat: whole processes, again and again. Two commands take turns, A B B A, so that a
  * machine that drifts does so for both alike. While one runs, this process sleeps. */
+#include "core/clock.h"
 #include "tool/child.h"
 #include "tool/shell.h"
 #include "tool/weft.h"

@@ -13,12 +13,12 @@ static const char accepted[] = "yes=1\n";
 static int serve_one(const struct service *s, struct listener **listener)
 {
     struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
-    struct blob greeting, answer;
+    struct msg greeting, answer;
     struct peer *peer;
     int status = tcp_accept(*listener, &terms, &peer, &greeting);
     if (status)
         return status;
-    status = blob_print(&answer, "%s", accepted);
+    status = msg_print(&answer, "%s", accepted);
     if (!status)
         status = s->agree(s->arg, peer, &greeting, &answer);
     if (status) {
@@ -31,7 +31,7 @@ static int serve_one(const struct service *s, struct listener **listener)
         tcp_close(*listener);
         *listener = NULL;
     }
-    status = peer_tell(peer, &answer);
+    status = peer_send(peer, &answer);
     if (!status)
         status = s->serve(s->arg, peer);
     peer_close(peer);
@@ -60,7 +60,7 @@ int serve_clients(const struct service *s)
     return status;
 }
 
-int visit_server(const struct visit *v, const struct blob *greeting, struct blob *answer,
+int visit_server(const struct visit *v, const struct msg *greeting, struct msg *answer,
                  struct peer **peer)
 {
     struct peer_terms terms = {.timeout_ms = v->timeout_ms, .stop = &shell_stop};

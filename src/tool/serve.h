@@ -13,7 +13,7 @@ struct service {
     void *arg;
     /* Takes over what the client's greeting asks for, or says why not: it is then refused, and the
      * server still waits for one it can serve. What it adds to the answer the client hears. */
-    int (*agree)(void *arg, struct peer *peer, const struct blob *greeting, struct blob *answer);
+    int (*agree)(void *arg, struct peer *peer, const struct msg *greeting, struct msg *answer);
     int (*serve)(void *arg, struct peer *peer);
 };
 
@@ -25,7 +25,7 @@ struct visit {
     unsigned port;
     uint64_t wait_ms, timeout_ms;
 };
-int visit_server(const struct visit *visit, const struct blob *greeting, struct blob *answer,
+int visit_server(const struct visit *visit, const struct msg *greeting, struct msg *answer,
                  struct peer **peer);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The only place that prints sentences and chooses exit codes. */
 #include "tool/shell.h"
+#include "core/opt.h"
 #include "tool/progress.h"
 
 #include <errno.h>

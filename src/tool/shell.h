@@ -4,6 +4,7 @@
 #define WEFT_TOOL_SHELL_H
 
 #include "core/core.h"
+#include "core/opt.h"
 
 #include <signal.h>
 

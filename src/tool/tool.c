@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CXI tools, from argv to an exit status. */
 #include "tool/tool.h"
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/local.h"
 #include "tool/output.h"
 #include "tool/serve.h"
@@ -32,22 +34,22 @@ struct session {
 
 static int print_help(const struct session *s)
 {
-    struct blob text;
-    int status = blob_print(&text,
-                            "Usage:\n"
-                            "  %s [-d DEV] [-p PORT]\n"
-                            "                          Start a server and wait for connection\n"
-                            "  %s ADDR [OPTIONS]\n"
-                            "                          Connect to server with address ADDR\n"
-                            "\n"
-                            "Options:\n",
-                            shell_program, shell_program);
+    struct msg text;
+    int status = msg_print(&text,
+                           "Usage:\n"
+                           "  %s [-d DEV] [-p PORT]\n"
+                           "                          Start a server and wait for connection\n"
+                           "  %s ADDR [OPTIONS]\n"
+                           "                          Connect to server with address ADDR\n"
+                           "\n"
+                           "Options:\n",
+                           shell_program, shell_program);
     if (!status)
         status = opt_help(&s->set, &s->tool->op->help, 0, &text);
     if (!status && s->tool->help_end)
-        status = blob_add(&text, "%s", s->tool->help_end);
+        status = msg_add(&text, "%s", s->tool->help_end);
     if (!status)
-        status = blob_add(&text, "\nWeft options:\n");
+        status = msg_add(&text, "\nWeft options:\n");
     if (!status)
         status = opt_help(&s->set, &s->tool->op->help, OPT_OURS, &text);
     if (status)
@@ -60,49 +62,49 @@ static int print_help(const struct session *s)
 
 static int run_with(struct session *s, struct peer *peer, struct report *report)
 {
-    struct bench_wish wish = {.title = s->tool->title,
-                              .plan = &s->plan,
-                              .set = &s->set,
-                              .op = s->tool->op,
-                              .method = s->tool->method,
-                              .fabric = &s->fabric,
-                              .why = s->why ? s->why : "",
-                              .nonce = s->nonce,
-                              .peer = peer,
-                              .report = report};
-    return bench_run(&wish);
+    struct bench_request request = {.title = s->tool->title,
+                                    .plan = &s->plan,
+                                    .set = &s->set,
+                                    .op = s->tool->op,
+                                    .method = s->tool->method,
+                                    .fabric = &s->fabric,
+                                    .why = s->why ? s->why : "",
+                                    .nonce = s->nonce,
+                                    .peer = peer,
+                                    .report = report};
+    return bench_run(&request);
 }
 
 /* ---- GPUs ---- */
 
 /* What this end says of its buffer, if that is on a GPU. */
-static int say_gpu(const struct session *s, int rank, struct blob *text)
+static int say_gpu(const struct session *s, int rank, struct msg *text)
 {
-    enum memory_maker maker = s->plan.makers[rank];
-    if (maker == MEMORY_CPU)
+    enum memory_vendor vendor = s->plan.vendors[rank];
+    if (vendor == MEMORY_CPU)
         return 0;
-    return blob_add(text, ".gpu=%" PRId64 "\n.maker=%s\n", plan_gpu(&s->plan, rank),
-                    memory_makers[maker - 1]);
+    return msg_add(text, ".gpu=%" PRId64 "\n.vendor=%s\n", plan_gpu(&s->plan, rank),
+                   memory_vendors[vendor - 1]);
 }
 
 /* And what the other end says. */
-static int hear_gpu(struct session *s, int rank, const struct blob *text)
+static int hear_gpu(struct session *s, int rank, const struct msg *text)
 {
     uint64_t device;
-    char maker[16];
-    s->plan.makers[rank] = MEMORY_CPU;
+    char vendor[16];
+    s->plan.vendors[rank] = MEMORY_CPU;
     if (rank == PEER_SERVER)
         s->plan.rx_gpu = -1;
-    int status = blob_value(text, ".maker", maker, sizeof maker);
+    int status = msg_value(text, ".vendor", vendor, sizeof vendor);
     if (status == -ENOENT)
         return 0;
-    if (status || blob_number(text, ".gpu", &device) || device > INT32_MAX)
+    if (status || msg_number(text, ".gpu", &device) || device > INT32_MAX)
         return fail(-EPROTO, "the other end's GPU cannot be read");
-    for (int i = 0; memory_makers[i]; i++)
-        if (strcmp(memory_makers[i], maker) == 0)
-            s->plan.makers[rank] = (enum memory_maker)(i + 1);
-    if (s->plan.makers[rank] == MEMORY_CPU)
-        return fail(-EPROTO, "the other end's GPU is of an unknown maker");
+    for (int i = 0; memory_vendors[i]; i++)
+        if (strcmp(memory_vendors[i], vendor) == 0)
+            s->plan.vendors[rank] = (enum memory_vendor)(i + 1);
+    if (s->plan.vendors[rank] == MEMORY_CPU)
+        return fail(-EPROTO, "the other end's GPU is of an unknown vendor");
     if (rank == PEER_CLIENT)
         return 0;
     char number[24];
@@ -134,17 +136,17 @@ static const char any_fabric[] = "any";
 static int choose_watched(struct session *s, struct peer *peer, const char *device,
                           struct fabric_facts *facts)
 {
-    struct vigil vigil;
-    vigil_begin(&vigil, peer, VIGIL_LIBRARY_MS);
+    struct keepalive keepalive;
+    keepalive_begin(&keepalive, peer, KEEPALIVE_LIBRARY_MS);
     int status = fabric_choose(device, &s->fabric);
     if (!status)
         status = fabric_try(&s->fabric, s->plan.service, plan_gpus(&s->plan), facts);
-    vigil_end(&vigil);
+    keepalive_end(&keepalive);
     return status;
 }
 
-static int decide(struct session *s, struct peer *peer, const struct blob *mine,
-                  const struct blob *theirs)
+static int decide(struct session *s, struct peer *peer, const struct msg *mine,
+                  const struct msg *theirs)
 {
     char device[FABRIC_DEVICE_MAX];
     struct fabric_facts facts;
@@ -160,17 +162,17 @@ static int client(struct session *s, const char *address, unsigned port)
                           .port = port,
                           .wait_ms = s->plan.local ? LOCAL_WAIT_MS : s->plan.wait_s * 1000,
                           .timeout_ms = s->plan.timeout_s * 1000};
-    struct blob greeting, answer, mine = {0};
+    struct msg greeting, answer, mine = {0};
     struct peer *peer;
     int status = random_digits(s->nonce, sizeof s->nonce);
     if (!status)
-        status = blob_print(&greeting, ".tool=%s\n.fabric=%s\n.at=%s\n.nonce=%s\n", s->tool->name,
-                            s->fabric.named ? s->fabric.ops->name : any_fabric, s->plan.device,
-                            s->nonce);
+        status =
+            msg_print(&greeting, ".tool=%s\n.fabric=%s\n.at=%s\n.nonce=%s\n", s->tool->name,
+                      s->fabric.named ? s->fabric.ops->name : any_fabric, s->plan.device, s->nonce);
     if (!status)
         status = fabric_describe(s->plan.device, &mine);
     if (!status)
-        status = blob_add(&greeting, "%s", mine.bytes);
+        status = msg_add(&greeting, "%s", mine.bytes);
     if (!status)
         status = say_gpu(s, PEER_CLIENT, &greeting);
     if (!status)
@@ -191,20 +193,20 @@ static int client(struct session *s, const char *address, unsigned port)
 }
 
 /* Which fabric carries it: the client says; a server that named another refuses. */
-static int agree_fabric(struct session *s, struct peer *peer, const struct blob *greeting,
-                        struct blob *answer)
+static int agree_fabric(struct session *s, struct peer *peer, const struct msg *greeting,
+                        struct msg *answer)
 {
     char fabric[32], device[FABRIC_DEVICE_MAX];
-    struct blob mine = {0};
-    int status = blob_value(greeting, ".fabric", fabric, sizeof fabric);
+    struct msg mine = {0};
+    int status = msg_value(greeting, ".fabric", fabric, sizeof fabric);
     if (!status)
-        status = blob_value(greeting, ".at", device, sizeof device);
+        status = msg_value(greeting, ".at", device, sizeof device);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting without a fabric") : status;
     if (strcmp(fabric, any_fabric) == 0 && !s->fabric.named) {
         status = fabric_describe(s->plan.device, &mine);
         if (!status)
-            status = blob_add(answer, "%s", mine.bytes);
+            status = msg_add(answer, "%s", mine.bytes);
         return status ? status : decide(s, peer, &mine, greeting);
     }
     if (strcmp(fabric, any_fabric) == 0)
@@ -225,7 +227,7 @@ static int agree_fabric(struct session *s, struct peer *peer, const struct blob 
 }
 
 /* Takes over what the client asks for, or says why not. */
-static int agree(void *arg, struct peer *peer, const struct blob *greeting, struct blob *answer)
+static int agree(void *arg, struct peer *peer, const struct msg *greeting, struct msg *answer)
 {
     struct session *s = arg;
     char name[64];
@@ -233,11 +235,11 @@ static int agree(void *arg, struct peer *peer, const struct blob *greeting, stru
     s->plan = s->own.plan;
     s->fabric = s->own.fabric;
     memcpy(s->set.origin, s->own.origin, sizeof s->set.origin);
-    int status = blob_value(greeting, ".tool", name, sizeof name);
+    int status = msg_value(greeting, ".tool", name, sizeof name);
     if (!status && strcmp(name, s->tool->name) != 0)
         return fail(-EPROTO, "the client is %.40s, the server is %s", name, s->tool->name);
     if (!status)
-        status = blob_value(greeting, ".nonce", s->nonce, sizeof s->nonce);
+        status = msg_value(greeting, ".nonce", s->nonce, sizeof s->nonce);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
     status = hear_gpu(s, PEER_CLIENT, greeting);
@@ -290,7 +292,7 @@ static void server_arguments(struct arguments *a, const struct plan *plan, bool 
     if (plan->rx_gpu >= 0)
         argument(a, "--rx-gpu", "%" PRId64, plan->rx_gpu);
     if (plan->rx_gpu >= 0 && plan->gpu_type)
-        argument(a, "--gpu-type", "%s", memory_makers[plan->gpu_type - 1]);
+        argument(a, "--gpu-type", "%s", memory_vendors[plan->gpu_type - 1]);
 }
 
 static int both(struct session *s)
@@ -314,7 +316,7 @@ static int both(struct session *s)
 
 /* ---- main ---- */
 
-/* A client's wishes for its results; a server has none. */
+/* A client's requests for its results; a server has none. */
 static int prepare_output(struct session *s, int argc, char **argv)
 {
     struct output_author author = {

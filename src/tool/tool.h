@@ -4,6 +4,7 @@
 #ifndef WEFT_TOOL_H
 #define WEFT_TOOL_H
 
+#include "core/opt.h"
 #include "report/report.h"
 
 struct tool {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft: a command for each thing that is made of results. */
 #include "tool/weft.h"
+#include "core/opt.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -119,9 +120,9 @@ const struct opt weft_rows[] = {
 
 static int print_help(const struct command *c, const struct opt_set *set)
 {
-    struct blob text;
-    int status = blob_print(&text, "Usage:\n  %s %s\n\n%s.\n%s\nOptions:\n", shell_program,
-                            c->usage, c->what, c->more ? c->more : "");
+    struct msg text;
+    int status = msg_print(&text, "Usage:\n  %s %s\n\n%s.\n%s\nOptions:\n", shell_program, c->usage,
+                           c->what, c->more ? c->more : "");
     if (!status)
         status = opt_help(set, NULL, 0, &text);
     if (status)

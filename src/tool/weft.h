@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_WEFT_H
 #define WEFT_TOOL_WEFT_H
 
+#include "core/opt.h"
 #include "study/study.h"
 #include "tool/tool.h"
 

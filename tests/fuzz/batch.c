@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fuzzes the reader of batch files, and the options that their lines hold. */
 #include "tool/batch.h"
+#include "core/opt.h"
+#include "fabric/choose.h"
 #include "tool/perftest.h"
 
 #include <stdlib.h>

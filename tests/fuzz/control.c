@@ -12,18 +12,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct peer_terms terms = {.timeout_ms = 60000};
 
-static void look_at(const struct blob *blob)
+static void look_at(const struct msg *msg)
 {
     char value[64];
     uint64_t number;
-    blob_value(blob, "why", value, sizeof value);
-    blob_number(blob, "code", &number);
+    msg_value(msg, "why", value, sizeof value);
+    msg_number(msg, "code", &number);
 }
 
 static void stream(const uint8_t *data, size_t size, char kind)
 {
     struct channel *channel;
-    struct blob blob;
+    struct msg msg;
     int fd[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd))
         return;
@@ -33,8 +33,8 @@ static void stream(const uint8_t *data, size_t size, char kind)
     }
     shutdown(fd[1], SHUT_WR);
     for (int i = 0; i < 64 && channel_ready(channel, kind) == 1; i++) {
-        channel_take(channel, &blob);
-        look_at(&blob);
+        channel_take(channel, &msg);
+        look_at(&msg);
     }
     peer_alive(&channel->peer);
     channel_close(channel);
@@ -76,11 +76,11 @@ static void messages(const uint8_t *data, size_t size)
     struct feed feed = {data, size};
     struct peer_carrier carrier = {.arg = &feed, .publish = publish, .receive = receive};
     struct peer *peer;
-    struct blob blob;
+    struct msg msg;
     if (peer_relay(&peer, &carrier, PEER_CLIENT, &terms))
         return;
-    for (int i = 0; i < 64 && !peer_hear(peer, &blob, NULL, NULL); i++)
-        look_at(&blob);
+    for (int i = 0; i < 64 && !peer_recv(peer, &msg, NULL, NULL); i++)
+        look_at(&msg);
     peer_alive(peer);
     peer_close(peer);
 }

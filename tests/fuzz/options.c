@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fuzzes option values as the other end sends them. What is accepted must survive being sent on. */
+#include "core/opt.h"
 #include "tool/perftest.h"
 
 #include <stdlib.h>
@@ -7,18 +8,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void decode(const struct blob *text, const struct opt *rows, size_t length, unsigned takes)
+static void decode(const struct msg *text, const struct opt *rows, size_t length, unsigned takes)
 {
     void *first = calloc(1, length), *second = calloc(1, length);
     struct opt_set set = {.rows = rows, .takes = takes, .base = first};
     struct opt_set again = {.rows = rows, .takes = takes, .base = second};
-    struct blob sent, twice;
+    struct msg sent, twice;
     if (!first || !second)
         abort();
     opt_defaults(&set);
     opt_defaults(&again);
-    blob_print(&sent, "%s", "");
-    blob_print(&twice, "%s", "");
+    msg_print(&sent, "%s", "");
+    msg_print(&twice, "%s", "");
     if (!opt_decode(&set, text, NULL)) {
         if (opt_encode(&set, &sent) || opt_decode(&again, &sent, NULL) ||
             opt_encode(&again, &twice) || strcmp(sent.bytes, twice.bytes) != 0)
@@ -30,7 +31,7 @@ static void decode(const struct blob *text, const struct opt *rows, size_t lengt
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct blob text;
+    struct msg text;
     if (size >= sizeof text.bytes)
         return 0;
     memcpy(text.bytes, data, size);

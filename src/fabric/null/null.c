@@ -3,6 +3,8 @@
  * Every verb completes at once, or after a programmed delay ("null:delay=2us,jitter=100ns").
  * It shows what the harness itself costs, and that the tools report the truth: a programmed 2 us
  * must read 2 us. */
+#include "core/clock.h"
+#include "core/opt.h"
 #include "fabric/fabric.h"
 
 #include <errno.h>
@@ -134,10 +136,10 @@ static void null_close(struct fabric *fabric)
 }
 
 /* expose: a real fabric registers the region and puts into key what the other end needs. */
-static int null_expose(struct fabric *fabric, struct region *region, struct blob *key)
+static int null_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
     (void)fabric;
-    return blob_print(key, "length=%zu\n", region->length);
+    return msg_print(key, "length=%zu\n", region->length);
 }
 
 static void null_withdraw(struct fabric *fabric, struct region *region)
@@ -146,21 +148,21 @@ static void null_withdraw(struct fabric *fabric, struct region *region)
     (void)region;
 }
 
-static int null_address(struct fabric *fabric, struct blob *mine)
+static int null_address(struct fabric *fabric, struct msg *mine)
 {
     (void)fabric;
-    return blob_print(mine, "null=1\n");
+    return msg_print(mine, "null=1\n");
 }
 
 /* connect: called again and again until DONE; both ends call it, neither waits in it. */
-static int null_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys,
+static int null_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys,
                         int n, struct remote *remote)
 {
     (void)fabric;
     (void)theirs;
     for (int i = 0; i < n; i++) {
         uint64_t length;
-        int status = blob_number(&keys[i], "length", &length);
+        int status = msg_number(&keys[i], "length", &length);
         if (status)
             return status;
         remote[i] = (struct remote){.length = length};

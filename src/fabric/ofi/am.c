@@ -11,36 +11,37 @@ enum { HEADER = sizeof(uint64_t) };
 
 /* ---- in ---- */
 
-static ssize_t post(struct rail *r, struct rail_bounce *in)
+static ssize_t post(struct weft_ofi *r, struct weft_ofi_bounce *in)
 {
     in->filled = false;
-    return fi_trecv(r->ep, in->data, RAIL_BOUNCE, r->arena_desc, FI_ADDR_UNSPEC,
-                    rail_tag_class(CLASS_AM), rail_tag_ignore, &in->context);
+    return fi_trecv(r->ep, in->data, WEFT_OFI_BOUNCE, r->arena_desc, FI_ADDR_UNSPEC,
+                    weft_ofi_tag_class(CLASS_AM), weft_ofi_tag_ignore, &in->context);
 }
 
-int rail_am_open(struct rail *r)
+int weft_ofi_am_open(struct weft_ofi *r)
 {
-    for (int i = 0; i < RAIL_ARRIVALS; i++) {
+    for (int i = 0; i < WEFT_OFI_ARRIVALS; i++) {
         ssize_t status = post(r, &r->post.in[i]);
         if (status)
-            return rail_refuse(r, "a receive", status);
+            return weft_ofi_refuse(r, "a receive", status);
     }
     return 0;
 }
 
 /* Buffers fill in the order of their posting, but a long message may be complete after a short one
  * that came later. */
-void rail_am_arrived(struct rail *r, struct rail_bounce *in, const struct fi_cq_tagged_entry *entry)
+void weft_ofi_am_arrived(struct weft_ofi *r, struct weft_ofi_bounce *in,
+                         const struct fi_cq_tagged_entry *entry)
 {
-    struct rail_post *p = &r->post;
-    rail_heed_tag(r, entry->tag);
+    struct weft_ofi_post *p = &r->post;
+    weft_ofi_heed_tag(r, entry->tag);
     in->length = entry->len;
     in->filled = true;
-    while (p->arrived - p->recycled < RAIL_ARRIVALS) {
-        const struct rail_bounce *first = &p->in[p->arrived % RAIL_ARRIVALS];
+    while (p->arrived - p->recycled < WEFT_OFI_ARRIVALS) {
+        const struct weft_ofi_bounce *first = &p->in[p->arrived % WEFT_OFI_ARRIVALS];
         if (!first->filled)
             return;
-        struct completion *event = rail_event(r);
+        struct completion *event = weft_ofi_event(r);
         *event = (struct completion){
             .verb = VERB_ARRIVAL, .length = first->length, .data = r->looks ? first->data : NULL};
         if (first->length >= HEADER)
@@ -49,16 +50,16 @@ void rail_am_arrived(struct rail *r, struct rail_bounce *in, const struct fi_cq_
     }
 }
 
-void rail_am_recycle(struct rail *r)
+void weft_ofi_am_recycle(struct weft_ofi *r)
 {
-    enum { TELL_EVERY = RAIL_ARRIVALS / 4 };
-    struct rail_post *p = &r->post;
+    enum { TELL_EVERY = WEFT_OFI_ARRIVALS / 4 };
+    struct weft_ofi_post *p = &r->post;
     while (p->recycled != p->handed) {
-        ssize_t status = post(r, &p->in[p->recycled % RAIL_ARRIVALS]);
+        ssize_t status = post(r, &p->in[p->recycled % WEFT_OFI_ARRIVALS]);
         if (status == -FI_EAGAIN)
             return;
         if (status)
-            rail_lose(r, "no receive for active messages");
+            weft_ofi_lose(r, "no receive for active messages");
         p->recycled++;
     }
     r->todo &= ~(unsigned)TODO_GIVEN;
@@ -74,56 +75,56 @@ static int pack(char *to, const struct xfer *x)
         memcpy(to, &x->header, HEADER);
         memset(to + HEADER, 0, x->header_bytes - HEADER);
     }
-    return rail_peek(x, to + x->header_bytes);
+    return weft_ofi_peek(x, to + x->header_bytes);
 }
 
-static int am_short(struct rail *r, const struct xfer *x)
+static int am_short(struct weft_ofi *r, const struct xfer *x)
 {
-    char packed[RAIL_HEADER_MAX];
+    char packed[WEFT_OFI_HEADER_MAX];
     const char *from = x->local->address + x->at;
     size_t length = x->header_bytes + x->length;
     if (x->local->gpu && x->length)
-        return rail_host->fail(-ENOTSUP, "ofi: a short message cannot come from GPU memory");
+        return weft_ofi_host->fail(-ENOTSUP, "ofi: a short message cannot come from GPU memory");
     if (x->header_bytes) {
         pack(packed, x);
         from = packed;
     }
-    ssize_t status = fi_tinject(r->ep, from, length, r->peer, rail_tag(r, CLASS_AM, 0));
-    return status ? rail_refuse(r, "am", status) : DONE;
+    ssize_t status = fi_tinject(r->ep, from, length, r->peer, weft_ofi_tag(r, CLASS_AM, 0));
+    return status ? weft_ofi_refuse(r, "am", status) : DONE;
 }
 
 /* Its completion is waited for, though the source is free at once: a long message may be fetched by
  * the other end, while we poll. */
-static int am_bcopy(struct rail *r, const struct xfer *x)
+static int am_bcopy(struct weft_ofi *r, const struct xfer *x)
 {
-    struct rail_slot *slot = rail_slot_take(r, VERB_AM, x->id, x->length);
+    struct weft_ofi_slot *slot = weft_ofi_slot_take(r, VERB_AM, x->id, x->length);
     if (!slot)
         return -EAGAIN;
-    if (!rail_slot_bounce(r, slot)) {
-        rail_slot_give(r, slot);
+    if (!weft_ofi_slot_bounce(r, slot)) {
+        weft_ofi_slot_give(r, slot);
         return -EAGAIN;
     }
     int packed = pack(slot->bounce, x);
     if (packed) {
-        rail_slot_give(r, slot);
+        weft_ofi_slot_give(r, slot);
         return packed;
     }
     ssize_t status = fi_tsend(r->ep, slot->bounce, x->header_bytes + x->length, r->arena_desc,
-                              r->peer, rail_tag(r, CLASS_AM, 0), &slot->context);
-    return rail_begun(r, slot, status, "am");
+                              r->peer, weft_ofi_tag(r, CLASS_AM, 0), &slot->context);
+    return weft_ofi_begun(r, slot, status, "am");
 }
 
-static int am_zcopy(struct rail *r, const struct xfer *x)
+static int am_zcopy(struct weft_ofi *r, const struct xfer *x)
 {
     struct iovec iov[2];
     void *desc[2];
     size_t count = 0;
-    struct rail_slot *slot = rail_slot_take(r, VERB_AM, x->id, x->length);
+    struct weft_ofi_slot *slot = weft_ofi_slot_take(r, VERB_AM, x->id, x->length);
     if (!slot)
         return -EAGAIN;
     if (x->header_bytes) {
-        if (!rail_slot_bounce(r, slot)) {
-            rail_slot_give(r, slot);
+        if (!weft_ofi_slot_bounce(r, slot)) {
+            weft_ofi_slot_give(r, slot);
             return -EAGAIN;
         }
         memcpy(slot->bounce, &x->header, HEADER);
@@ -132,54 +133,55 @@ static int am_zcopy(struct rail *r, const struct xfer *x)
         desc[count++] = r->arena_desc;
     }
     iov[count] = (struct iovec){.iov_base = x->local->address + x->at, .iov_len = x->length};
-    desc[count++] = rail_desc(r, x->local);
+    desc[count++] = weft_ofi_desc(r, x->local);
     ssize_t status =
-        fi_tsendv(r->ep, iov, desc, count, r->peer, rail_tag(r, CLASS_AM, 0), &slot->context);
-    return rail_begun(r, slot, status, "am");
+        fi_tsendv(r->ep, iov, desc, count, r->peer, weft_ofi_tag(r, CLASS_AM, 0), &slot->context);
+    return weft_ofi_begun(r, slot, status, "am");
 }
 
 /* LAYOUTS: none takes it. */
-static inline enum layout layout_of(const struct rail *r, const struct xfer *x)
+static inline enum layout layout_of(const struct weft_ofi *r, const struct xfer *x)
 {
     unsigned asked = x->how & (HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY));
     size_t total = x->header_bytes + x->length;
-    if ((!asked || asked & HINT(SHORT)) && total <= r->inject && total <= RAIL_HEADER_MAX)
+    if ((!asked || asked & HINT(SHORT)) && total <= r->inject && total <= WEFT_OFI_HEADER_MAX)
         return LAYOUT_SHORT;
-    if ((!asked || asked & HINT(BCOPY)) && total <= RAIL_BOUNCE)
+    if ((!asked || asked & HINT(BCOPY)) && total <= WEFT_OFI_BOUNCE)
         return LAYOUT_BCOPY;
-    if ((!asked || asked & HINT(ZCOPY)) && total <= RAIL_BOUNCE &&
-        x->header_bytes <= RAIL_HEADER_MAX)
+    if ((!asked || asked & HINT(ZCOPY)) && total <= WEFT_OFI_BOUNCE &&
+        x->header_bytes <= WEFT_OFI_HEADER_MAX)
         return LAYOUT_ZCOPY;
     return LAYOUTS;
 }
 
-static int refuse_am(const struct rail *r, const struct xfer *x)
+static int refuse_am(const struct weft_ofi *r, const struct xfer *x)
 {
-    if (!rail_in_buffer(x))
-        return rail_host->fail(-ERANGE, "ofi: a message of %zu bytes at %zu of a buffer of %zu",
-                               x->length, x->at, x->local->length);
+    if (!weft_ofi_in_buffer(x))
+        return weft_ofi_host->fail(-ERANGE, "ofi: a message of %zu bytes at %zu of a buffer of %zu",
+                                   x->length, x->at, x->local->length);
     if (!r->connected)
-        return rail_host->fail(-ENOTCONN, "ofi: not connected");
-    return rail_host->fail(-EMSGSIZE,
-                           "ofi: %s has no active message of %zu bytes and a header of %zu in this "
-                           "layout",
-                           r->port.name, x->length, x->header_bytes);
+        return weft_ofi_host->fail(-ENOTCONN, "ofi: not connected");
+    return weft_ofi_host->fail(
+        -EMSGSIZE,
+        "ofi: %s has no active message of %zu bytes and a header of %zu in this "
+        "layout",
+        r->port.name, x->length, x->header_bytes);
 }
 
-int rail_am(struct fabric *fabric, const struct xfer *x)
+int weft_ofi_am(struct fabric *fabric, const struct xfer *x)
 {
-    struct rail *r = (struct rail *)fabric;
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
     enum layout layout = layout_of(r, x);
-    if (!rail_in_buffer(x) || !r->connected || layout == LAYOUTS)
+    if (!weft_ofi_in_buffer(x) || !r->connected || layout == LAYOUTS)
         return refuse_am(r, x);
-    if (r->post.sent - r->post.acked >= RAIL_ARRIVALS)
+    if (r->post.sent - r->post.acked >= WEFT_OFI_ARRIVALS)
         return -EAGAIN;
     int got = layout == LAYOUT_SHORT   ? am_short(r, x)
               : layout == LAYOUT_BCOPY ? am_bcopy(r, x)
                                        : am_zcopy(r, x);
     if (got >= 0) {
         r->post.sent++;
-        rail_told(r);
+        weft_ofi_told(r);
     }
     return got;
 }

@@ -63,7 +63,7 @@ static void ask(struct fid_domain *domain, struct fabric_facts *facts, unsigned 
         facts->amo[1][op] |= bit;
 }
 
-void rail_atomics(struct fid_domain *domain, struct fabric_facts *facts)
+void weft_ofi_atomics(struct fid_domain *domain, struct fabric_facts *facts)
 {
     for (unsigned type = 0; type < AMO_TYPES; type++) {
         for (unsigned op = 0; op < AMO_OPS; op++)
@@ -78,7 +78,7 @@ void rail_atomics(struct fid_domain *domain, struct fabric_facts *facts)
 
 /* ---- what is refused ---- */
 
-static inline bool offered(const struct rail *r, const struct xfer *x)
+static inline bool offered(const struct weft_ofi *r, const struct xfer *x)
 {
     return x->amo.op < AMO_OPS && x->amo.type < AMO_TYPES &&
            r->amo[x->amo.fetch ? 1 : 0][x->amo.op] >> x->amo.type & 1 &&
@@ -86,17 +86,17 @@ static inline bool offered(const struct rail *r, const struct xfer *x)
             (x->amo.compare_op < AMO_COMPARES && r->cswap[x->amo.compare_op] >> x->amo.type & 1));
 }
 
-static int refuse(const struct rail *r, const struct xfer *x)
+static int refuse(const struct weft_ofi *r, const struct xfer *x)
 {
     if (!offered(r, x))
-        return rail_host->fail(-EINVAL, "ofi: %s has no such atomic", r->port.name);
+        return weft_ofi_host->fail(-EINVAL, "ofi: %s has no such atomic", r->port.name);
     if (x->length != sizes[x->amo.type])
-        return rail_host->fail(-EINVAL, "ofi: an atomic of %zu bytes on a type of %u", x->length,
-                               sizes[x->amo.type]);
+        return weft_ofi_host->fail(-EINVAL, "ofi: an atomic of %zu bytes on a type of %u",
+                                   x->length, sizes[x->amo.type]);
     if (x->remote_at % sizes[x->amo.type])
-        return rail_host->fail(-EINVAL, "ofi: an atomic of %zu bytes at %zu is not aligned",
-                               x->length, x->remote_at);
-    return rail_unacceptable(x);
+        return weft_ofi_host->fail(-EINVAL, "ofi: an atomic of %zu bytes at %zu is not aligned",
+                                   x->length, x->remote_at);
+    return weft_ofi_unacceptable(x);
 }
 
 /* ---- one call ---- */
@@ -114,7 +114,7 @@ struct call {
     uint64_t flags;
 };
 
-static ssize_t issue(struct rail *r, struct call *c, struct rail_slot *slot)
+static ssize_t issue(struct weft_ofi *r, struct call *c, struct weft_ofi_slot *slot)
 {
     struct fi_rma_ioc to = {.addr = c->to, .count = 1, .key = c->rkey};
     struct fi_msg_atomic msg = {.msg_iov = &c->operand,
@@ -159,7 +159,7 @@ static bool same_real(uint64_t a, uint64_t b, uint8_t type)
 }
 
 /* What follows from an old value. */
-static uint64_t outcome(const struct rail_loop *loop, uint64_t old)
+static uint64_t outcome(const struct weft_ofi_loop *loop, uint64_t old)
 {
     if (loop->op == AMO_AXOR)
         return (old & ~loop->compare) ^ loop->operand;
@@ -167,11 +167,11 @@ static uint64_t outcome(const struct rail_loop *loop, uint64_t old)
 }
 
 /* Puts in place what follows from the guess, which stands in the slot. */
-static ssize_t step(struct rail *r, struct rail_slot *slot)
+static ssize_t step(struct weft_ofi *r, struct weft_ofi_slot *slot)
 {
     static const enum fi_datatype widths[] = {
         [1] = FI_UINT8, [2] = FI_UINT16, [4] = FI_UINT32, [8] = FI_UINT64};
-    const struct rail_loop *loop = &slot->loop;
+    const struct weft_ofi_loop *loop = &slot->loop;
     uint64_t next = outcome(loop, number(slot->small + COMPARE_AT, loop->size));
     struct call c = {.form = COMPARE,
                      .type = widths[loop->size],
@@ -187,9 +187,9 @@ static ssize_t step(struct rail *r, struct rail_slot *slot)
     return issue(r, &c, slot);
 }
 
-bool rail_atomic_again(struct rail *r, struct rail_slot *slot)
+bool weft_ofi_atomic_again(struct weft_ofi *r, struct weft_ofi_slot *slot)
 {
-    const struct rail_loop *loop = &slot->loop;
+    const struct weft_ofi_loop *loop = &slot->loop;
     if (memcmp(slot->small + COMPARE_AT, slot->small + RESULT_AT, loop->size) == 0) {
         if (loop->result)
             memcpy(loop->result, slot->small + RESULT_AT, loop->size);
@@ -201,14 +201,14 @@ bool rail_atomic_again(struct rail *r, struct rail_slot *slot)
     if (slot->again)
         r->todo |= TODO_AGAIN;
     else if (status)
-        rail_lose(r, fi_strerror((int)-status));
+        weft_ofi_lose(r, fi_strerror((int)-status));
     return true;
 }
 
-void rail_atomic_work(struct rail *r)
+void weft_ofi_atomic_work(struct weft_ofi *r)
 {
     r->todo &= ~(unsigned)TODO_AGAIN;
-    for (int i = 0; i < RAIL_SLOTS; i++) {
+    for (int i = 0; i < WEFT_OFI_SLOTS; i++) {
         if (!r->slots[i].again)
             continue;
         ssize_t status = step(r, &r->slots[i]);
@@ -216,20 +216,20 @@ void rail_atomic_work(struct rail *r)
         if (r->slots[i].again)
             r->todo |= TODO_AGAIN;
         else if (status)
-            rail_lose(r, fi_strerror((int)-status));
+            weft_ofi_lose(r, fi_strerror((int)-status));
     }
 }
 
-static ssize_t begin_loop(struct rail *r, const struct xfer *x, struct rail_slot *slot)
+static ssize_t begin_loop(struct weft_ofi *r, const struct xfer *x, struct weft_ofi_slot *slot)
 {
     size_t size = sizes[x->amo.type];
-    slot->loop = (struct rail_loop){.to = rail_target(slot->remote, x->remote_at),
-                                    .compare = number(x->amo.compare, size),
-                                    .operand = number(x->amo.operand, size),
-                                    .result = x->amo.fetch ? x->amo.result : NULL,
-                                    .size = (uint32_t)size,
-                                    .op = x->amo.op,
-                                    .type = x->amo.type};
+    slot->loop = (struct weft_ofi_loop){.to = weft_ofi_target(slot->remote, x->remote_at),
+                                        .compare = number(x->amo.compare, size),
+                                        .operand = number(x->amo.operand, size),
+                                        .result = x->amo.fetch ? x->amo.result : NULL,
+                                        .size = (uint32_t)size,
+                                        .op = x->amo.op,
+                                        .type = x->amo.type};
     /* Most likely there is what is compared with. */
     memcpy(slot->small + COMPARE_AT, &slot->loop.compare, size);
     return step(r, slot);
@@ -259,7 +259,8 @@ static inline bool needs_loop(const struct xfer *x)
 /* ---- the verb ---- */
 
 /* Immediate operands are the provider's, or copied, before the call returns. */
-static void immediate(struct rail *r, const struct xfer *x, struct rail_slot *slot, struct call *c)
+static void immediate(struct weft_ofi *r, const struct xfer *x, struct weft_ofi_slot *slot,
+                      struct call *c)
 {
     if (c->form == PLAIN && r->amo_injects) {
         c->flags = FI_INJECT;
@@ -271,16 +272,16 @@ static void immediate(struct rail *r, const struct xfer *x, struct rail_slot *sl
         c->compare.addr = memcpy(slot->small + COMPARE_AT, x->amo.compare, x->length);
 }
 
-static ssize_t begin(struct rail *r, const struct xfer *x, struct rail_slot *slot)
+static ssize_t begin(struct weft_ofi *r, const struct xfer *x, struct weft_ofi_slot *slot)
 {
     bool compares_first = x->amo.op == AMO_CSWAP || x->amo.op == AMO_AXOR;
-    void *desc = rail_desc(r, x->local);
+    void *desc = weft_ofi_desc(r, x->local);
     struct call c = {.form = compares_first ? COMPARE
                              : x->amo.fetch ? FETCH
                                             : PLAIN,
                      .type = types[x->amo.type],
                      .op = x->amo.op == AMO_CSWAP ? compares[x->amo.compare_op] : ops[x->amo.op],
-                     .to = rail_target(slot->remote, x->remote_at),
+                     .to = weft_ofi_target(slot->remote, x->remote_at),
                      .rkey = slot->remote->rkey,
                      .operand = {.addr = (void *)x->amo.operand, .count = 1},
                      .compare = {.addr = (void *)x->amo.compare, .count = 1},
@@ -296,18 +297,18 @@ static ssize_t begin(struct rail *r, const struct xfer *x, struct rail_slot *slo
     return issue(r, &c, slot);
 }
 
-int rail_atomic(struct fabric *fabric, const struct xfer *x)
+int weft_ofi_atomic(struct fabric *fabric, const struct xfer *x)
 {
-    struct rail *r = (struct rail *)fabric;
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
     if (!offered(r, x) || x->length != sizes[x->amo.type] || x->remote_at % sizes[x->amo.type] ||
-        !rail_acceptable(x))
+        !weft_ofi_acceptable(x))
         return refuse(r, x);
-    struct rail_slot *slot = rail_slot_take(r, VERB_ATOMIC, x->id, x->length);
+    struct weft_ofi_slot *slot = weft_ofi_slot_take(r, VERB_ATOMIC, x->id, x->length);
     if (!slot)
         return -EAGAIN;
     slot->remote = x->remote->own;
     slot->orders = true;
     r->orders++;
-    return rail_begun(r, slot, needs_loop(x) ? begin_loop(r, x, slot) : begin(r, x, slot),
-                      "atomic");
+    return weft_ofi_begun(r, slot, needs_loop(x) ? begin_loop(r, x, slot) : begin(r, x, slot),
+                          "atomic");
 }

@@ -8,7 +8,7 @@
 
 /* ---- in words ---- */
 
-void rail_describe(const struct fi_info *info, char *text, size_t room)
+void weft_ofi_describe(const struct fi_info *info, char *text, size_t room)
 {
     snprintf(text, room, "send%s%s, inject %zu (%s)", info->caps & FI_RMA ? ", write, read" : "",
              info->caps & FI_ATOMIC ? ", atomics" : "", info->tx_attr->inject_size,
@@ -17,7 +17,7 @@ void rail_describe(const struct fi_info *info, char *text, size_t room)
 
 /* ---- as facts ---- */
 
-bool rail_injects_atomics(const struct fi_info *info)
+bool weft_ofi_injects_atomics(const struct fi_info *info)
 {
     return !strstr(info->fabric_attr->prov_name, "ofi_rxm");
 }
@@ -41,11 +41,12 @@ static void verbs(const struct fi_info *info, struct fabric_facts *facts)
 static void layouts(const struct fi_info *info, struct fabric_facts *facts)
 {
     size_t inject = info->tx_attr->inject_size, most = info->ep_attr->max_msg_size;
-    size_t bounce = most < RAIL_BOUNCE ? most : RAIL_BOUNCE;
-    facts->layout_max[VERB_AM][LAYOUT_SHORT] = inject < RAIL_HEADER_MAX ? inject : RAIL_HEADER_MAX;
+    size_t bounce = most < WEFT_OFI_BOUNCE ? most : WEFT_OFI_BOUNCE;
+    facts->layout_max[VERB_AM][LAYOUT_SHORT] =
+        inject < WEFT_OFI_HEADER_MAX ? inject : WEFT_OFI_HEADER_MAX;
     facts->layout_max[VERB_AM][LAYOUT_BCOPY] = bounce;
     facts->layout_max[VERB_AM][LAYOUT_ZCOPY] = bounce;
-    facts->max_header = info->tx_attr->iov_limit > 1 ? RAIL_HEADER_MAX : 0;
+    facts->max_header = info->tx_attr->iov_limit > 1 ? WEFT_OFI_HEADER_MAX : 0;
     if (!(info->caps & FI_RMA))
         return;
     facts->layout_max[VERB_WRITE][LAYOUT_SHORT] = inject;
@@ -75,7 +76,7 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
     facts->max_inline = info->tx_attr->inject_size;
     if (facts->max_inline)
         facts->honours |= HINT(SHORT);
-    if (facts->max_inline && !(atomics_only && !rail_injects_atomics(info)))
+    if (facts->max_inline && !(atomics_only && !weft_ofi_injects_atomics(info)))
         facts->honours |= HINT(INLINE);
     if (!atomics_only)
         facts->honours |= HINT(MATCHING);
@@ -84,22 +85,23 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
     facts->why_not[HINT_INLINE] = facts->max_inline ? "the provider never completes such an atomic"
                                                     : "the provider has no inject";
     facts->why_not[HINT_SHORT] = "the provider has no inject";
-    facts->why_not[HINT_LL] = rail_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"
-                                                   : "libfabric issues at once";
+    facts->why_not[HINT_LL] = weft_ofi_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"
+                                                       : "libfabric issues at once";
     facts->why_not[HINT_MATCHING] = "libfabric matches messages only";
     facts->why_not[HINT_RENDEZVOUS] = "it takes reads and remote completion data";
 }
 
-void rail_facts(const struct rail_port *port, const struct fabric_want *want,
-                struct fabric_facts *facts)
+void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *want,
+                    struct fabric_facts *facts)
 {
     const struct fi_info *info = port->info;
     uint32_t version = fi_version();
-    *facts = (struct fabric_facts){.depth = RAIL_SLOTS, .max_send = info->ep_attr->max_msg_size};
+    *facts =
+        (struct fabric_facts){.depth = WEFT_OFI_SLOTS, .max_send = info->ep_attr->max_msg_size};
     if (info->tx_attr->size && info->tx_attr->size < facts->depth)
         facts->depth = (unsigned)info->tx_attr->size;
     if (info->caps & FI_ATOMIC)
-        rail_atomics(port->domain, facts);
+        weft_ofi_atomics(port->domain, facts);
     facts->compare_how = "fetched, and the value dropped";
     facts->why_no_gpu = "the provider has no FI_HMEM";
     facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;

@@ -14,13 +14,13 @@
 
 /* ---- bytes as text ---- */
 
-static int add_bytes(struct blob *blob, const char *key, const void *bytes, size_t length)
+static int add_bytes(struct msg *msg, const char *key, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
-    int status = rail_host->blob_add(blob, "%s=", key);
+    int status = weft_ofi_host->msg_add(msg, "%s=", key);
     for (size_t i = 0; i < length && !status; i++)
-        status = rail_host->blob_add(blob, "%02x", at[i]);
-    return status ? status : rail_host->blob_add(blob, "\n");
+        status = weft_ofi_host->msg_add(msg, "%02x", at[i]);
+    return status ? status : weft_ofi_host->msg_add(msg, "\n");
 }
 
 static int digit(char c)
@@ -28,20 +28,21 @@ static int digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* As many bytes as there are, up to RAIL_ADDRESS_MAX. */
-static int get_bytes(const struct blob *blob, const char *key, unsigned char *bytes, size_t *length)
+/* As many bytes as there are, up to WEFT_OFI_ADDRESS_MAX. */
+static int get_bytes(const struct msg *msg, const char *key, unsigned char *bytes, size_t *length)
 {
-    char text[2 * RAIL_ADDRESS_MAX + 1] = "";
-    int status = rail_host->blob_value(blob, key, text, sizeof text);
+    char text[2 * WEFT_OFI_ADDRESS_MAX + 1] = "";
+    int status = weft_ofi_host->msg_value(msg, key, text, sizeof text);
     if (status && status != -ENOENT)
         return status;
     if (status || !*text || strlen(text) % 2)
-        return rail_host->fail(-EPROTO, "ofi: the other end gave no %s", key);
+        return weft_ofi_host->fail(-EPROTO, "ofi: the other end gave no %s", key);
     *length = strlen(text) / 2;
     for (size_t i = 0; i < *length; i++) {
         int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
         if (high < 0 || low < 0)
-            return rail_host->fail(-EPROTO, "ofi: the other end's %s is no number: %s", key, text);
+            return weft_ofi_host->fail(-EPROTO, "ofi: the other end's %s is no number: %s", key,
+                                       text);
         bytes[i] = (unsigned char)(high << 4 | low);
     }
     return 0;
@@ -49,40 +50,40 @@ static int get_bytes(const struct blob *blob, const char *key, unsigned char *by
 
 /* ---- memory ---- */
 
-int rail_expose(struct fabric *fabric, struct region *region, struct blob *key)
+int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
-    struct rail *r = (struct rail *)fabric;
-    struct rail_exposed *e = r->exposed;
-    while (e < r->exposed + RAIL_ENTRIES && (e->region || e->mr))
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    struct weft_ofi_exposed *e = r->exposed;
+    while (e < r->exposed + WEFT_OFI_ENTRIES && (e->region || e->mr))
         e++;
-    if (e == r->exposed + RAIL_ENTRIES)
-        return rail_host->fail(-ENOSPC, "ofi: more than %d regions", RAIL_ENTRIES);
+    if (e == r->exposed + WEFT_OFI_ENTRIES)
+        return weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
     if (!region->address)
-        return rail_host->fail(-EINVAL, "ofi: a region without an address");
+        return weft_ofi_host->fail(-EINVAL, "ofi: a region without an address");
     int status =
-        rail_register(r, region->address, region->length, region->gpu ? region : NULL, &e->mr);
+        weft_ofi_register(r, region->address, region->length, region->gpu ? region : NULL, &e->mr);
     if (status)
         return status;
     e->region = region;
     e->key = (r->word ^ (uint64_t)getpid() << 20 ^ (uint64_t)(uintptr_t)region->address) | 1;
-    status = rail_host->blob_print(
+    status = weft_ofi_host->msg_print(
         key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nrkey=0x%" PRIx64 "\n",
         r->virtual_address ? (uint64_t)(uintptr_t)region->address : 0, region->length, e->key,
         (int)(e - r->exposed), fi_mr_key(e->mr));
     if (status)
-        rail_withdraw(fabric, region);
+        weft_ofi_withdraw(fabric, region);
     return status;
 }
 
 /* Whoever leaves does not wait until the other end could be told. */
-void rail_withdraw(struct fabric *fabric, struct region *region)
+void weft_ofi_withdraw(struct fabric *fabric, struct region *region)
 {
-    struct rail *r = (struct rail *)fabric;
-    for (uint64_t i = 0; i < RAIL_ENTRIES; i++) {
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    for (uint64_t i = 0; i < WEFT_OFI_ENTRIES; i++) {
         if (r->exposed[i].region != region)
             continue;
         if (r->connected)
-            rail_tell(r, NOTE_WITHDRAWN, &i, sizeof i);
+            weft_ofi_tell(r, NOTE_WITHDRAWN, &i, sizeof i);
         r->exposed[i].region = NULL;
         if (!fi_close(&r->exposed[i].mr->fid))
             r->exposed[i].mr = NULL;
@@ -91,7 +92,7 @@ void rail_withdraw(struct fabric *fabric, struct region *region)
 
 /* ---- the address ---- */
 
-static bool by_name(const struct rail *r)
+static bool by_name(const struct weft_ofi *r)
 {
     return r->port.info->addr_format == FI_ADDR_STR;
 }
@@ -107,47 +108,48 @@ static void machine(char *text, size_t room)
     text[strcspn(text, "\n")] = '\0';
 }
 
-int rail_address(struct fabric *fabric, struct blob *mine)
+int weft_ofi_address(struct fabric *fabric, struct msg *mine)
 {
-    struct rail *r = (struct rail *)fabric;
-    unsigned char name[RAIL_ADDRESS_MAX];
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    unsigned char name[WEFT_OFI_ADDRESS_MAX];
     size_t length = sizeof name;
     char host[64];
     int status = fi_getname(&r->ep->fid, name, &length);
     if (status)
-        return rail_refuse(r, "an address", status);
+        return weft_ofi_refuse(r, "an address", status);
     machine(host, sizeof host);
-    status = rail_host->blob_print(mine, "provider=%s\nformat=%u\nhost=%s\n",
-                                   r->port.info->fabric_attr->prov_name, r->port.info->addr_format,
-                                   host);
+    status = weft_ofi_host->msg_print(mine, "provider=%s\nformat=%u\nhost=%s\n",
+                                      r->port.info->fabric_attr->prov_name,
+                                      r->port.info->addr_format, host);
     return status ? status : add_bytes(mine, "name", name, length);
 }
 
-static int same_kind(const struct rail *r, const struct blob *theirs)
+static int same_kind(const struct weft_ofi *r, const struct msg *theirs)
 {
     char provider[64] = "", host[64] = "", here[64];
     uint64_t format = 0;
-    if (rail_host->blob_value(theirs, "provider", provider, sizeof provider) ||
-        rail_host->blob_number(theirs, "format", &format) ||
-        rail_host->blob_value(theirs, "host", host, sizeof host))
-        return rail_host->fail(-EPROTO, "ofi: what the other end gave is no address");
+    if (weft_ofi_host->msg_value(theirs, "provider", provider, sizeof provider) ||
+        weft_ofi_host->msg_number(theirs, "format", &format) ||
+        weft_ofi_host->msg_value(theirs, "host", host, sizeof host))
+        return weft_ofi_host->fail(-EPROTO, "ofi: what the other end gave is no address");
     if (strcmp(provider, r->port.info->fabric_attr->prov_name) != 0)
-        return rail_host->fail(-EPROTO, "ofi: the other end uses %s, this one %s", provider,
-                               r->port.info->fabric_attr->prov_name);
+        return weft_ofi_host->fail(-EPROTO, "ofi: the other end uses %s, this one %s", provider,
+                                   r->port.info->fabric_attr->prov_name);
     if (format != r->port.info->addr_format)
-        return rail_host->fail(-EPROTO,
-                               "ofi: the other end's address is of kind %" PRIu64 ", ours of %u",
-                               format, r->port.info->addr_format);
+        return weft_ofi_host->fail(
+            -EPROTO, "ofi: the other end's address is of kind %" PRIu64 ", ours of %u", format,
+            r->port.info->addr_format);
     machine(here, sizeof here);
     if (by_name(r) && strcmp(host, here) != 0)
-        return rail_host->fail(-EHOSTUNREACH, "ofi: %s connects ends on one machine", r->port.name);
+        return weft_ofi_host->fail(-EHOSTUNREACH, "ofi: %s connects ends on one machine",
+                                   r->port.name);
     return 0;
 }
 
 /* Providers trust what they are given: a name must end, a socket's address be one of its kind. */
-static bool sound(const struct rail *r, const unsigned char *name, size_t length)
+static bool sound(const struct weft_ofi *r, const unsigned char *name, size_t length)
 {
-    unsigned char mine[RAIL_ADDRESS_MAX];
+    unsigned char mine[WEFT_OFI_ADDRESS_MAX];
     size_t my_length = sizeof mine;
     if (by_name(r))
         return name[length - 1] == '\0' && strlen((const char *)name) == length - 1;
@@ -160,38 +162,39 @@ static bool sound(const struct rail *r, const unsigned char *name, size_t length
     return !sockets || family == (r->port.info->addr_format == FI_SOCKADDR_IN ? AF_INET : AF_INET6);
 }
 
-static int add_peer(struct rail *r, const struct blob *theirs)
+static int add_peer(struct weft_ofi *r, const struct msg *theirs)
 {
-    unsigned char name[RAIL_ADDRESS_MAX];
+    unsigned char name[WEFT_OFI_ADDRESS_MAX];
     size_t length = 0;
     int status = get_bytes(theirs, "name", name, &length);
     if (status)
         return status;
     if (!sound(r, name, length))
-        return rail_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
+        return weft_ofi_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
     int added = fi_av_insert(r->port.av, name, 1, &r->peer, 0, NULL);
-    return added == 1 ? 0 : rail_refuse(r, "the other end's address", added < 0 ? added : -EINVAL);
+    return added == 1 ? 0
+                      : weft_ofi_refuse(r, "the other end's address", added < 0 ? added : -EINVAL);
 }
 
 /* ---- the connection ---- */
 
-static int add_remote(struct rail *r, const struct blob *key)
+static int add_remote(struct weft_ofi *r, const struct msg *key)
 {
-    struct rail_remote *m = &r->remotes[r->remote_count];
+    struct weft_ofi_remote *m = &r->remotes[r->remote_count];
     uint64_t length = 0, entry = 0;
-    int status = rail_host->blob_number(key, "base", &m->base);
+    int status = weft_ofi_host->msg_number(key, "base", &m->base);
     if (!status)
-        status = rail_host->blob_number(key, "length", &length);
+        status = weft_ofi_host->msg_number(key, "length", &length);
     if (!status)
-        status = rail_host->blob_number(key, "key", &m->key);
+        status = weft_ofi_host->msg_number(key, "key", &m->key);
     if (!status)
-        status = rail_host->blob_number(key, "rkey", &m->rkey);
+        status = weft_ofi_host->msg_number(key, "rkey", &m->rkey);
     if (!status)
-        status = rail_host->blob_number(key, "entry", &entry);
+        status = weft_ofi_host->msg_number(key, "entry", &entry);
     if (status)
         return status;
-    if (entry >= RAIL_ENTRIES || length > UINT64_MAX - m->base || length > SIZE_MAX || !m->key)
-        return rail_host->fail(-EPROTO, "ofi: the other end's key makes no sense");
+    if (entry >= WEFT_OFI_ENTRIES || length > UINT64_MAX - m->base || length > SIZE_MAX || !m->key)
+        return weft_ofi_host->fail(-EPROTO, "ofi: the other end's key makes no sense");
     m->length = (size_t)length;
     m->alive = m->key;
     r->by_entry[entry] = m;
@@ -199,13 +202,13 @@ static int add_remote(struct rail *r, const struct blob *key)
     return 0;
 }
 
-static int link_up(struct rail *r, const struct blob *theirs, const struct blob *keys, int n)
+static int link_up(struct weft_ofi *r, const struct msg *theirs, const struct msg *keys, int n)
 {
-    int status = r->tried ? rail_host->fail(-ENOTCONN, "ofi: the ends did not come together")
+    int status = r->tried ? weft_ofi_host->fail(-ENOTCONN, "ofi: the ends did not come together")
                           : same_kind(r, theirs);
     r->tried = true;
-    if (!status && n > RAIL_ENTRIES)
-        status = rail_host->fail(-ENOSPC, "ofi: more than %d regions", RAIL_ENTRIES);
+    if (!status && n > WEFT_OFI_ENTRIES)
+        status = weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
     for (int i = 0; i < n && !status; i++)
         status = add_remote(r, &keys[i]);
     if (!status)
@@ -216,11 +219,11 @@ static int link_up(struct rail *r, const struct blob *theirs, const struct blob 
 
 /* The shared memory of an endpoint has a name only until the other end has mapped it: what has no
  * name is gone with its last process, however that dies. */
-static void forget_name(struct rail *r)
+static void forget_name(struct weft_ofi *r)
 {
-    char name[RAIL_ADDRESS_MAX] = "";
+    char name[WEFT_OFI_ADDRESS_MAX] = "";
     size_t length = sizeof name - 1;
-    if (!rail_is(r->port.info, "shm") || fi_getname(&r->ep->fid, name, &length))
+    if (!weft_ofi_is(r->port.info, "shm") || fi_getname(&r->ep->fid, name, &length))
         return;
     const char *start = strstr(name, "://");
     start = start ? start + 3 : name;
@@ -229,22 +232,23 @@ static void forget_name(struct rail *r)
 }
 
 /* One word each way. */
-static int hello(struct rail *r)
+static int hello(struct weft_ofi *r)
 {
-    rail_progress(r);
+    weft_ofi_progress(r);
     if (r->todo & TODO_LOST)
-        return rail_host->fail(-ECONNRESET, "ofi: the other end cannot be reached: %s", r->reason);
-    int status = r->said ? 0 : rail_tell(r, NOTE_HELLO, &r->word, sizeof r->word);
+        return weft_ofi_host->fail(-ECONNRESET, "ofi: the other end cannot be reached: %s",
+                                   r->reason);
+    int status = r->said ? 0 : weft_ofi_tell(r, NOTE_HELLO, &r->word, sizeof r->word);
     if (status && status != -EAGAIN)
         return status;
     r->said |= !status;
     return r->said && r->heard ? DONE : LATER;
 }
 
-int rail_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
-                 struct remote *remote)
+int weft_ofi_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+                     struct remote *remote)
 {
-    struct rail *r = (struct rail *)fabric;
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
     int status = r->linked ? 0 : link_up(r, theirs, keys, n);
     if (status)
         return status;

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-const struct fabric_host *rail_host;
+const struct fabric_host *weft_ofi_host;
 
 /* ---- errors ---- */
 
-bool rail_is_loss(int error)
+bool weft_ofi_is_loss(int error)
 {
     static const int losses[] = {FI_ENOTCONN,  FI_ECONNRESET,   FI_ECONNABORTED, FI_ESHUTDOWN,
                                  FI_ECANCELED, FI_EHOSTUNREACH, FI_ECONNREFUSED, FI_EHOSTDOWN,
@@ -23,19 +23,19 @@ bool rail_is_loss(int error)
     return false;
 }
 
-int rail_refuse(const struct rail *r, const char *what, ssize_t status)
+int weft_ofi_refuse(const struct weft_ofi *r, const char *what, ssize_t status)
 {
     int error = (int)-status;
     if (error == FI_EAGAIN)
         return -EAGAIN;
     /* Above the system's own numbers are libfabric's. */
-    return rail_host->fail(rail_is_loss(error) ? -ECONNRESET
-                           : error < 256       ? -error
-                                               : -EIO,
-                           "ofi: %s on %s: %s", what, r->port.name, fi_strerror(error));
+    return weft_ofi_host->fail(weft_ofi_is_loss(error) ? -ECONNRESET
+                               : error < 256           ? -error
+                                                       : -EIO,
+                               "ofi: %s on %s: %s", what, r->port.name, fi_strerror(error));
 }
 
-void rail_lose(struct rail *r, const char *reason)
+void weft_ofi_lose(struct weft_ofi *r, const char *reason)
 {
     if (r->todo & TODO_LOST)
         return;
@@ -51,10 +51,10 @@ static enum fi_hmem_iface interface_of(const struct region *gpu)
                                                     [MEMORY_AMD] = FI_HMEM_ROCR,
                                                     [MEMORY_NVIDIA] = FI_HMEM_CUDA,
                                                     [MEMORY_INTEL] = FI_HMEM_ZE};
-    return interfaces[gpu ? gpu->kind->maker : MEMORY_CPU];
+    return interfaces[gpu ? gpu->kind->vendor : MEMORY_CPU];
 }
 
-static int register_gpu(struct rail *r, const struct region *gpu, uint64_t access,
+static int register_gpu(struct weft_ofi *r, const struct region *gpu, uint64_t access,
                         struct fid_mr **mr)
 {
     struct iovec iov = {.iov_base = gpu->address, .iov_len = gpu->length};
@@ -67,8 +67,8 @@ static int register_gpu(struct rail *r, const struct region *gpu, uint64_t acces
     return fi_mr_regattr(r->port.domain, &attr, 0, mr);
 }
 
-int rail_register(struct rail *r, void *address, size_t length, const struct region *gpu,
-                  struct fid_mr **mr)
+int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const struct region *gpu,
+                      struct fid_mr **mr)
 {
     const char *what = gpu ? "registering GPU memory" : "registering memory";
     uint64_t access = FI_SEND | FI_RECV, mode = (uint64_t)r->port.info->domain_attr->mr_mode;
@@ -78,7 +78,7 @@ int rail_register(struct rail *r, void *address, size_t length, const struct reg
         gpu ? register_gpu(r, gpu, access, mr)
             : fi_mr_reg(r->port.domain, address, length, access, 0, ++r->next_key, 0, mr, NULL);
     if (status || !(mode & FI_MR_ENDPOINT))
-        return status ? rail_refuse(r, what, status) : 0;
+        return status ? weft_ofi_refuse(r, what, status) : 0;
     status = fi_mr_bind(*mr, &r->ep->fid, 0);
     if (!status)
         status = fi_mr_enable(*mr);
@@ -86,45 +86,46 @@ int rail_register(struct rail *r, void *address, size_t length, const struct reg
         fi_close(&(*mr)->fid);
         *mr = NULL;
     }
-    return status ? rail_refuse(r, what, status) : 0;
+    return status ? weft_ofi_refuse(r, what, status) : 0;
 }
 
 /* Buffers for active messages lie so far apart that they do not share sets of a cache. */
-enum { LINE = 64, STRIDE = RAIL_BOUNCE + 5 * LINE };
+enum { LINE = 64, STRIDE = WEFT_OFI_BOUNCE + 5 * LINE };
 
-static int arena_open(struct rail *r)
+static int arena_open(struct weft_ofi *r)
 {
-    size_t slots = (size_t)RAIL_SLOTS * RAIL_NOTE, notes = (size_t)RAIL_NOTES * RAIL_NOTE;
-    r->arena_bytes = slots + notes + (size_t)(RAIL_BOUNCES + RAIL_ARRIVALS) * STRIDE;
+    size_t slots = (size_t)WEFT_OFI_SLOTS * WEFT_OFI_NOTE,
+           notes = (size_t)WEFT_OFI_NOTES * WEFT_OFI_NOTE;
+    r->arena_bytes = slots + notes + (size_t)(WEFT_OFI_BOUNCES + WEFT_OFI_ARRIVALS) * STRIDE;
     /* Nothing of it is there until it is used. */
     r->arena =
         mmap(NULL, r->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (r->arena == MAP_FAILED) {
         r->arena = NULL;
-        return rail_host->fail(-ENOMEM, "ofi: no memory");
+        return weft_ofi_host->fail(-ENOMEM, "ofi: no memory");
     }
     char *at = r->arena;
-    for (int i = RAIL_SLOTS; i-- > 0; at += RAIL_NOTE) {
+    for (int i = WEFT_OFI_SLOTS; i-- > 0; at += WEFT_OFI_NOTE) {
         r->slots[i].context.what = IS_SLOT;
         r->slots[i].small = at;
-        rail_slot_give(r, &r->slots[i]);
+        weft_ofi_slot_give(r, &r->slots[i]);
     }
-    for (int i = 0; i < RAIL_NOTES; i++, at += RAIL_NOTE)
-        r->notes[i] = (struct rail_bounce){.context.what = IS_NOTE, .data = at};
-    for (int i = 0; i < RAIL_BOUNCES; i++, at += STRIDE)
+    for (int i = 0; i < WEFT_OFI_NOTES; i++, at += WEFT_OFI_NOTE)
+        r->notes[i] = (struct weft_ofi_bounce){.context.what = IS_NOTE, .data = at};
+    for (int i = 0; i < WEFT_OFI_BOUNCES; i++, at += STRIDE)
         r->bounces[r->bounces_free++] = at;
-    for (int i = 0; i < RAIL_ARRIVALS; i++, at += STRIDE)
-        r->post.in[i] = (struct rail_bounce){.context.what = IS_ARRIVAL, .data = at};
+    for (int i = 0; i < WEFT_OFI_ARRIVALS; i++, at += STRIDE)
+        r->post.in[i] = (struct weft_ofi_bounce){.context.what = IS_ARRIVAL, .data = at};
     if (!r->local_mr)
         return 0;
-    int status = rail_register(r, r->arena, r->arena_bytes, NULL, &r->arena_mr);
+    int status = weft_ofi_register(r, r->arena, r->arena_bytes, NULL, &r->arena_mr);
     r->arena_desc = status ? NULL : fi_mr_desc(r->arena_mr);
     return status;
 }
 
 /* ---- open and close ---- */
 
-static void prepare(struct rail *r, const struct fabric_facts *facts,
+static void prepare(struct weft_ofi *r, const struct fabric_facts *facts,
                     const struct fabric_want *want)
 {
     const struct fi_info *info = r->port.info;
@@ -139,83 +140,84 @@ static void prepare(struct rail *r, const struct fabric_facts *facts,
     r->waw = order & (FI_ORDER_RMA_WAW | FI_ORDER_WAW);
     r->raw = order & (FI_ORDER_RMA_RAW | FI_ORDER_RAW);
     r->pulls = facts->honours & HINT(RENDEZVOUS);
-    r->amo_injects = rail_injects_atomics(info);
+    r->amo_injects = weft_ofi_injects_atomics(info);
     memcpy(r->amo, facts->amo, sizeof r->amo);
     memcpy(r->cswap, facts->cswap, sizeof r->cswap);
     r->word = 14695981039346656037U;
     for (const char *at = want->nonce; *at; at++)
         r->word = (r->word ^ (unsigned char)*at) * 1099511628211U;
-    for (int i = 0; i < RAIL_RECEIVES; i++)
+    for (int i = 0; i < WEFT_OFI_RECEIVES; i++)
         r->mail.receives[i].context.what = IS_RECEIVE;
 }
 
-static void rail_close(struct fabric *fabric)
+static void weft_ofi_close(struct fabric *fabric)
 {
-    struct rail *r = (struct rail *)fabric;
-    for (int i = 0; i < RAIL_ENTRIES; i++)
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    for (int i = 0; i < WEFT_OFI_ENTRIES; i++)
         if (r->exposed[i].region)
-            rail_withdraw(fabric, r->exposed[i].region);
+            weft_ofi_withdraw(fabric, r->exposed[i].region);
     if (r->port.ep)
         fi_close(&r->port.ep->fid);
     r->port.ep = NULL;
     /* What was still in use could not go before. */
-    for (int i = 0; i < RAIL_ENTRIES; i++)
+    for (int i = 0; i < WEFT_OFI_ENTRIES; i++)
         if (r->exposed[i].mr)
             fi_close(&r->exposed[i].mr->fid);
-    rail_mail_close(r);
+    weft_ofi_mail_close(r);
     if (r->arena_mr)
         fi_close(&r->arena_mr->fid);
-    rail_port_close(&r->port);
+    weft_ofi_port_close(&r->port);
     if (r->arena)
         munmap(r->arena, r->arena_bytes);
     free(r);
 }
 
-static int rail_open(struct fabric **fabric, const struct fabric_want *want,
-                     struct fabric_facts *facts)
+static int weft_ofi_open(struct fabric **fabric, const struct fabric_want *want,
+                         struct fabric_facts *facts)
 {
-    struct rail *r = calloc(1, sizeof *r);
+    struct weft_ofi *r = calloc(1, sizeof *r);
     if (!r)
-        return rail_host->fail(-ENOMEM, "ofi: no memory");
-    r->fabric.ops = &rail_ops;
-    int status = rail_port_open(&r->port, want);
+        return weft_ofi_host->fail(-ENOMEM, "ofi: no memory");
+    r->fabric.ops = &weft_ofi_ops;
+    int status = weft_ofi_port_open(&r->port, want);
     if (status) {
         free(r);
         return status;
     }
-    rail_facts(&r->port, want, facts);
+    weft_ofi_facts(&r->port, want, facts);
     prepare(r, facts, want);
     status = arena_open(r);
     if (!status)
-        status = rail_notes_open(r);
+        status = weft_ofi_notes_open(r);
     if (!status && want->verbs & VERB(AM))
-        status = rail_am_open(r);
+        status = weft_ofi_am_open(r);
     if (status) {
-        rail_close(&r->fabric);
+        weft_ofi_close(&r->fabric);
         return status;
     }
     *fabric = &r->fabric;
     return 0;
 }
 
-const struct fabric_ops rail_ops = {.abi = FABRIC_ABI,
-                                    .name = "ofi",
-                                    .what = "libfabric's providers: Slingshot, InfiniBand, TCP, "
+const struct fabric_ops weft_ofi_ops = {.abi = FABRIC_ABI,
+                                        .name = "ofi",
+                                        .what =
+                                            "libfabric's providers: Slingshot, InfiniBand, TCP, "
                                             "shared memory",
-                                    .list = rail_list,
-                                    .open = rail_open,
-                                    .close = rail_close,
-                                    .expose = rail_expose,
-                                    .withdraw = rail_withdraw,
-                                    .address = rail_address,
-                                    .connect = rail_connect,
-                                    .write = rail_write,
-                                    .read = rail_read,
-                                    .send = rail_send,
-                                    .recv = rail_recv,
-                                    .atomic = rail_atomic,
-                                    .am = rail_am,
-                                    .poll = rail_poll};
+                                        .list = weft_ofi_list,
+                                        .open = weft_ofi_open,
+                                        .close = weft_ofi_close,
+                                        .expose = weft_ofi_expose,
+                                        .withdraw = weft_ofi_withdraw,
+                                        .address = weft_ofi_address,
+                                        .connect = weft_ofi_connect,
+                                        .write = weft_ofi_write,
+                                        .read = weft_ofi_read,
+                                        .send = weft_ofi_send,
+                                        .recv = weft_ofi_recv,
+                                        .atomic = weft_ofi_atomic,
+                                        .am = weft_ofi_am,
+                                        .poll = weft_ofi_poll};
 
 /* ---- the module ---- */
 
@@ -226,6 +228,6 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
 {
     if (host->abi != FABRIC_ABI)
         return NULL;
-    rail_host = host;
-    return &rail_ops;
+    weft_ofi_host = host;
+    return &weft_ofi_ops;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside ofi, the fabric on libfabric. A rail is one reliable datagram endpoint of a provider in a
- * domain, with one peer. Vendor's names begin with fi_, ours with rail_. Messages of the caller are
- * libfabric's own; active messages and our notes are tagged, and the tag counts what was consumed.
+ * domain, with one peer. Vendor's names begin with fi_, ours with weft_ofi_. Messages of the caller
+ * are libfabric's own; active messages and our notes are tagged, and the tag counts what was
+ * consumed.
  */
 #ifndef WEFT_FABRIC_OFI_H
 #define WEFT_FABRIC_OFI_H
 
+#include "fabric/choose.h"
 #include "fabric/fabric.h"
 
 #include <rdma/fabric.h>
@@ -15,28 +17,28 @@
 #include <rdma/fi_errno.h>
 
 enum {
-    RAIL_SLOTS = 128,    /* operations in flight */
-    RAIL_ENTRIES = 16,   /* regions exposed */
-    RAIL_RECEIVES = 128, /* posted */
-    RAIL_WINDOW = 256,   /* messages that may be on their way */
-    RAIL_ARRIVALS = 64,  /* buffers for active messages, and as many on their way */
-    RAIL_NOTES = 32,     /* buffers for what the ends tell each other */
-    RAIL_NOTE = 64,      /* bytes */
-    RAIL_PULLS = 16,     /* messages that wait to be pulled: each is a note */
-    RAIL_BOUNCES = 32,
-    RAIL_BOUNCE = 64 << 10,
-    RAIL_HEADER_MAX = 4096, /* of an active message */
-    RAIL_ADDRESS_MAX = 512,
-    RAIL_EVENTS = 1024
+    WEFT_OFI_SLOTS = 128,    /* operations in flight */
+    WEFT_OFI_ENTRIES = 16,   /* regions exposed */
+    WEFT_OFI_RECEIVES = 128, /* posted */
+    WEFT_OFI_WINDOW = 256,   /* messages that may be on their way */
+    WEFT_OFI_ARRIVALS = 64,  /* buffers for active messages, and as many on their way */
+    WEFT_OFI_NOTES = 32,     /* buffers for what the ends tell each other */
+    WEFT_OFI_NOTE = 64,      /* bytes */
+    WEFT_OFI_PULLS = 16,     /* messages that wait to be pulled: each is a note */
+    WEFT_OFI_BOUNCES = 32,
+    WEFT_OFI_BOUNCE = 64 << 10,
+    WEFT_OFI_HEADER_MAX = 4096, /* of an active message */
+    WEFT_OFI_ADDRESS_MAX = 512,
+    WEFT_OFI_EVENTS = 1024
 };
 
 /* The only way back to the tool. */
-extern const struct fabric_host *rail_host;
-extern const struct fabric_ops rail_ops;
+extern const struct fabric_host *weft_ofi_host;
+extern const struct fabric_ops weft_ofi_ops;
 
 /* ---- scan.c: what there is ---- */
 
-struct rail_port {
+struct weft_ofi_port {
     struct fi_info *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
@@ -46,52 +48,52 @@ struct rail_port {
     char name[FABRIC_DEVICE_MAX]; /* "tcp;ofi_rxm/lo" */
 };
 
-int rail_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
+int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 
 /* Finds and opens what the device text means. */
-int rail_port_open(struct rail_port *port, const struct fabric_want *want);
-void rail_port_close(struct rail_port *port);
+int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want);
+void weft_ofi_port_close(struct weft_ofi_port *port);
 
 /* Does the provider's name begin with this word, before any ';'? */
-bool rail_is(const struct fi_info *info, const char *provider);
+bool weft_ofi_is(const struct fi_info *info, const char *provider);
 
 /* ---- facts.c: what a port can do ---- */
 
 /* "send, write, read, atomics, inject 64" */
-void rail_describe(const struct fi_info *info, char *text, size_t room);
-void rail_facts(const struct rail_port *port, const struct fabric_want *want,
-                struct fabric_facts *facts);
+void weft_ofi_describe(const struct fi_info *info, char *text, size_t room);
+void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *want,
+                    struct fabric_facts *facts);
 /* Some providers never complete an injected atomic. */
-bool rail_injects_atomics(const struct fi_info *info);
+bool weft_ofi_injects_atomics(const struct fi_info *info);
 
 /* ---- slingshot.c: only where its header is ---- */
 
 /* Adds the service and its network to what is asked of the cxi provider. */
-int rail_slingshot_wish(struct fi_info *hints, const struct fabric_want *want);
+int weft_ofi_slingshot_request(struct fi_info *hints, const struct fabric_want *want);
 
 /* ---- the handle ---- */
 
 /* What libfabric gets as context, and gives back. */
-struct rail_context {
+struct weft_ofi_context {
     struct fi_context2 theirs; /* first */
     enum { IS_SLOT, IS_RECEIVE, IS_NOTE, IS_ARRIVAL } what;
 };
 
 /* Memory of ours that the other end may reach. */
-struct rail_exposed {
+struct weft_ofi_exposed {
     struct region *region;
     struct fid_mr *mr;
     uint64_t key; /* as the other end says it: a word that nobody guesses */
 };
 
-struct rail_remote {
+struct weft_ofi_remote {
     uint64_t alive; /* the key, as long as it is good */
     uint64_t key, base, rkey;
     size_t length;
 };
 
 /* A compare-and-swap that is repeated until nothing came between. */
-struct rail_loop {
+struct weft_ofi_loop {
     uint64_t to, compare, operand;
     void *result;
     uint32_t size;
@@ -99,24 +101,24 @@ struct rail_loop {
 };
 
 /* An operation under way. */
-struct rail_slot {
-    struct rail_context context;
-    struct rail_slot *next;
-    char *small;           /* RAIL_NOTE bytes of its own, for operands and results */
-    char *bounce;          /* RAIL_BOUNCE bytes, or NULL */
+struct weft_ofi_slot {
+    struct weft_ofi_context context;
+    struct weft_ofi_slot *next;
+    char *small;           /* WEFT_OFI_NOTE bytes of its own, for operands and results */
+    char *bounce;          /* WEFT_OFI_BOUNCE bytes, or NULL */
     char *to;              /* where a read out of the bounce goes, or NULL */
     struct region *region; /* that it is in */
-    const struct rail_remote *remote;
-    struct rail_receive *receive; /* that it pulls for */
+    const struct weft_ofi_remote *remote;
+    struct weft_ofi_receive *receive; /* that it pulls for */
     uint64_t id, length;
     uint32_t verb; /* VERBS: our own */
     bool taken, orphan, orders, again;
-    struct rail_loop loop;
+    struct weft_ofi_loop loop;
 };
 
 /* A posted buffer: receives complete in the order in which they were posted. */
-struct rail_receive {
-    struct rail_context context;
+struct weft_ofi_receive {
+    struct weft_ofi_context context;
     enum { POSTED, TO_PULL, PULLING, FILLED } state;
     struct region *region;
     char *to;
@@ -132,38 +134,38 @@ struct rail_receive {
 };
 
 /* Buffers of ours for what comes tagged. */
-struct rail_bounce {
-    struct rail_context context;
+struct weft_ofi_bounce {
+    struct weft_ofi_context context;
     char *data;
     size_t length;
     bool filled;
 };
 
 /* Where the target pulls a message from; a short one is in it, behind the head. */
-struct rail_news {
+struct weft_ofi_news {
     struct {
         uint64_t number, entry, at, length;
     } head;
-    char data[RAIL_NOTE - 4 * sizeof(uint64_t)];
+    char data[WEFT_OFI_NOTE - 4 * sizeof(uint64_t)];
 };
 
-struct rail_mail {
+struct weft_ofi_mail {
     uint64_t sent, acked;    /* messages */
     uint64_t consumed, told; /* theirs */
-    struct rail_receive receives[RAIL_RECEIVES];
+    struct weft_ofi_receive receives[WEFT_OFI_RECEIVES];
     uint64_t posted, filled;
-    size_t room, room_told, their_room;  /* no receive is posted with less */
-    struct rail_slot *asked[RAIL_PULLS]; /* sends that the other end is to pull, or NULL */
+    size_t room, room_told, their_room;          /* no receive is posted with less */
+    struct weft_ofi_slot *asked[WEFT_OFI_PULLS]; /* sends that the other end is to pull, or NULL */
     uint64_t asks, pulled;
     bool mark_owed, mark_matching; /* the last descriptor is out, its place in the order is not */
-    struct rail_news news[RAIL_PULLS];
+    struct weft_ofi_news news[WEFT_OFI_PULLS];
     uint64_t pulls_done, pulls_told; /* of theirs */
 };
 
-struct rail_post {
+struct weft_ofi_post {
     uint64_t sent, acked; /* active messages */
     uint64_t arrived, handed, recycled, told;
-    struct rail_bounce in[RAIL_ARRIVALS];
+    struct weft_ofi_bounce in[WEFT_OFI_ARRIVALS];
 };
 
 enum todo {
@@ -175,7 +177,7 @@ enum todo {
     TODO_LOST = 32
 };
 
-struct rail {
+struct weft_ofi {
     struct fabric fabric;
     struct fid_ep *ep; /* of the port, here for speed */
     struct fid_cq *cq;
@@ -187,19 +189,19 @@ struct rail {
     bool looks, linked, tried, said, heard, connected;
     bool raw, waw; /* the provider keeps this order of its own */
     bool amo_injects, pulls;
-    struct rail_slot *free;
+    struct weft_ofi_slot *free;
     unsigned orders; /* writes and atomics under way */
 
-    struct completion events[RAIL_EVENTS];
-    struct rail_slot slots[RAIL_SLOTS];
-    char *bounces[RAIL_BOUNCES];
+    struct completion events[WEFT_OFI_EVENTS];
+    struct weft_ofi_slot slots[WEFT_OFI_SLOTS];
+    char *bounces[WEFT_OFI_BOUNCES];
     unsigned bounces_free;
-    struct rail_post post;
-    struct rail_mail mail;
-    struct rail_bounce notes[RAIL_NOTES];
-    struct rail_exposed exposed[RAIL_ENTRIES];
-    struct rail_remote remotes[RAIL_ENTRIES];
-    const struct rail_remote *by_entry[RAIL_ENTRIES];
+    struct weft_ofi_post post;
+    struct weft_ofi_mail mail;
+    struct weft_ofi_bounce notes[WEFT_OFI_NOTES];
+    struct weft_ofi_exposed exposed[WEFT_OFI_ENTRIES];
+    struct weft_ofi_remote remotes[WEFT_OFI_ENTRIES];
+    const struct weft_ofi_remote *by_entry[WEFT_OFI_ENTRIES];
     int remote_count;
     uint64_t word, next_key;
     uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
@@ -208,47 +210,47 @@ struct rail {
     struct fid_mr *arena_mr;
     void *arena_desc;
     char reason[160];
-    struct rail_port port;
+    struct weft_ofi_port port;
 };
 
 /* ---- ofi.c ---- */
 
 /* Says that a call did not succeed; -FI_EAGAIN is silent. */
-int rail_refuse(const struct rail *rail, const char *what, ssize_t status);
+int weft_ofi_refuse(const struct weft_ofi *rail, const char *what, ssize_t status);
 
 /* The connection is of no use any more. */
-void rail_lose(struct rail *rail, const char *reason);
+void weft_ofi_lose(struct weft_ofi *rail, const char *reason);
 
 /* Does this error mean that? */
-bool rail_is_loss(int error);
+bool weft_ofi_is_loss(int error);
 
 /* gpu: the region, if it is a GPU's; else NULL. */
-int rail_register(struct rail *rail, void *address, size_t length, const struct region *gpu,
-                  struct fid_mr **mr);
+int weft_ofi_register(struct weft_ofi *rail, void *address, size_t length, const struct region *gpu,
+                      struct fid_mr **mr);
 
 /* ---- link.c ---- */
 
-int rail_expose(struct fabric *fabric, struct region *region, struct blob *key);
-void rail_withdraw(struct fabric *fabric, struct region *region);
-int rail_address(struct fabric *fabric, struct blob *mine);
-int rail_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
-                 struct remote *remote);
+int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key);
+void weft_ofi_withdraw(struct fabric *fabric, struct region *region);
+int weft_ofi_address(struct fabric *fabric, struct msg *mine);
+int weft_ofi_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+                     struct remote *remote);
 
 /* ---- verbs.c ---- */
 
-int rail_write(struct fabric *fabric, const struct xfer *x);
-int rail_read(struct fabric *fabric, const struct xfer *x);
+int weft_ofi_write(struct fabric *fabric, const struct xfer *x);
+int weft_ofi_read(struct fabric *fabric, const struct xfer *x);
 /* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
-bool rail_acceptable(const struct xfer *x);
-int rail_unacceptable(const struct xfer *x);
+bool weft_ofi_acceptable(const struct xfer *x);
+int weft_ofi_unacceptable(const struct xfer *x);
 
-static inline bool rail_in_buffer(const struct xfer *x)
+static inline bool weft_ofi_in_buffer(const struct xfer *x)
 {
     return x->length <= x->local->length && x->at <= x->local->length - x->length;
 }
 
 /* Bytes between a region and memory of ours: a GPU's are moved by its own calls. */
-static inline int rail_fill(struct region *region, char *to, const void *from, size_t length)
+static inline int weft_ofi_fill(struct region *region, char *to, const void *from, size_t length)
 {
     if (region->gpu)
         return region->kind->fill(region, (size_t)(to - region->address), from, length);
@@ -256,7 +258,7 @@ static inline int rail_fill(struct region *region, char *to, const void *from, s
     return 0;
 }
 
-static inline int rail_peek(const struct xfer *x, void *to)
+static inline int weft_ofi_peek(const struct xfer *x, void *to)
 {
     if (x->local->gpu)
         return x->local->kind->peek(x->local, x->at, to, x->length);
@@ -264,23 +266,23 @@ static inline int rail_peek(const struct xfer *x, void *to)
     return 0;
 }
 
-static inline void *rail_desc(const struct rail *rail, const struct region *region)
+static inline void *weft_ofi_desc(const struct weft_ofi *rail, const struct region *region)
 {
-    for (int i = 0; i < RAIL_ENTRIES && rail->local_mr; i++)
+    for (int i = 0; i < WEFT_OFI_ENTRIES && rail->local_mr; i++)
         if (rail->exposed[i].region == region)
             return fi_mr_desc(rail->exposed[i].mr);
     return NULL;
 }
 
-static inline uint64_t rail_target(const struct rail_remote *remote, size_t at)
+static inline uint64_t weft_ofi_target(const struct weft_ofi_remote *remote, size_t at)
 {
     return remote->base + at;
 }
 
-static inline struct rail_slot *rail_slot_take(struct rail *rail, uint32_t verb, uint64_t id,
-                                               uint64_t length)
+static inline struct weft_ofi_slot *weft_ofi_slot_take(struct weft_ofi *rail, uint32_t verb,
+                                                       uint64_t id, uint64_t length)
 {
-    struct rail_slot *slot = rail->free;
+    struct weft_ofi_slot *slot = rail->free;
     if (!slot)
         return NULL;
     rail->free = slot->next;
@@ -291,7 +293,7 @@ static inline struct rail_slot *rail_slot_take(struct rail *rail, uint32_t verb,
     return slot;
 }
 
-static inline void rail_slot_give(struct rail *rail, struct rail_slot *slot)
+static inline void weft_ofi_slot_give(struct weft_ofi *rail, struct weft_ofi_slot *slot)
 {
     if (slot->bounce)
         rail->bounces[rail->bounces_free++] = slot->bounce;
@@ -305,7 +307,7 @@ static inline void rail_slot_give(struct rail *rail, struct rail_slot *slot)
     rail->free = slot;
 }
 
-static inline bool rail_slot_bounce(struct rail *rail, struct rail_slot *slot)
+static inline bool weft_ofi_slot_bounce(struct weft_ofi *rail, struct weft_ofi_slot *slot)
 {
     if (rail->bounces_free)
         slot->bounce = rail->bounces[--rail->bounces_free];
@@ -313,33 +315,33 @@ static inline bool rail_slot_bounce(struct rail *rail, struct rail_slot *slot)
 }
 
 /* From what a posting call said to what a verb returns. */
-static inline int rail_begun(struct rail *rail, struct rail_slot *slot, ssize_t status,
-                             const char *what)
+static inline int weft_ofi_begun(struct weft_ofi *rail, struct weft_ofi_slot *slot, ssize_t status,
+                                 const char *what)
 {
     if (__builtin_expect(!status, 1))
         return LATER;
-    rail_slot_give(rail, slot);
-    return rail_refuse(rail, what, status);
+    weft_ofi_slot_give(rail, slot);
+    return weft_ofi_refuse(rail, what, status);
 }
 
-void rail_slot_done(struct rail *rail, struct rail_slot *slot, int status);
+void weft_ofi_slot_done(struct weft_ofi *rail, struct weft_ofi_slot *slot, int status);
 
 /* ---- atomic.c ---- */
 
-int rail_atomic(struct fabric *fabric, const struct xfer *x);
-void rail_atomics(struct fid_domain *domain, struct fabric_facts *facts);
+int weft_ofi_atomic(struct fabric *fabric, const struct xfer *x);
+void weft_ofi_atomics(struct fid_domain *domain, struct fabric_facts *facts);
 /* A step of a loop is complete: true if there is another. */
-bool rail_atomic_again(struct rail *rail, struct rail_slot *slot);
-void rail_atomic_work(struct rail *rail);
+bool weft_ofi_atomic_again(struct weft_ofi *rail, struct weft_ofi_slot *slot);
+void weft_ofi_atomic_work(struct weft_ofi *rail);
 
 /* ---- poll.c: completions and events ---- */
 
-int rail_poll(struct fabric *fabric, struct completion *completions, int max);
-void rail_progress(struct rail *rail);
+int weft_ofi_poll(struct fabric *fabric, struct completion *completions, int max);
+void weft_ofi_progress(struct weft_ofi *rail);
 
-static inline struct completion *rail_event(struct rail *rail)
+static inline struct completion *weft_ofi_event(struct weft_ofi *rail)
 {
-    if (__builtin_expect(rail->count == RAIL_EVENTS, 0)) {
+    if (__builtin_expect(rail->count == WEFT_OFI_EVENTS, 0)) {
         /* What was handed out goes; there is always some, since progress stops in time. */
         rail->count -= rail->next;
         __builtin_memmove(rail->events, rail->events + rail->next,
@@ -354,59 +356,59 @@ static inline struct completion *rail_event(struct rail *rail)
 enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED };
 enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM };
 enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
-static const uint64_t rail_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
+static const uint64_t weft_ofi_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
 
-static inline uint64_t rail_tag_class(enum class class)
+static inline uint64_t weft_ofi_tag_class(enum class class)
 {
     return (uint64_t) class << CLASS_AT;
 }
 
 /* Every tag says how much its sender has consumed. */
-static inline uint64_t rail_tag(const struct rail *rail, enum class class, enum note kind)
+static inline uint64_t weft_ofi_tag(const struct weft_ofi *rail, enum class class, enum note kind)
 {
     const uint64_t mask = (1U << COUNT_BITS) - 1;
-    return rail_tag_class(class) | (uint64_t)kind << KIND_AT |
+    return weft_ofi_tag_class(class) | (uint64_t)kind << KIND_AT |
            (rail->mail.consumed & mask) << COUNT_BITS | (rail->post.recycled & mask);
 }
 
 /* It is on its way. */
-static inline void rail_told(struct rail *rail)
+static inline void weft_ofi_told(struct weft_ofi *rail)
 {
     rail->post.told = rail->post.recycled;
     rail->mail.told = rail->mail.consumed;
 }
 
-void rail_heed_tag(struct rail *rail, uint64_t tag);
-int rail_notes_open(struct rail *rail);
+void weft_ofi_heed_tag(struct weft_ofi *rail, uint64_t tag);
+int weft_ofi_notes_open(struct weft_ofi *rail);
 /* 0, -EAGAIN, or why not. */
-int rail_tell(struct rail *rail, enum note kind, const void *data, size_t length);
-void rail_note_arrived(struct rail *rail, struct rail_bounce *note,
-                       const struct fi_cq_tagged_entry *entry);
-void rail_tell_owed(struct rail *rail);
+int weft_ofi_tell(struct weft_ofi *rail, enum note kind, const void *data, size_t length);
+void weft_ofi_note_arrived(struct weft_ofi *rail, struct weft_ofi_bounce *note,
+                           const struct fi_cq_tagged_entry *entry);
+void weft_ofi_tell_owed(struct weft_ofi *rail);
 
 /* ---- am.c ---- */
 
-int rail_am(struct fabric *fabric, const struct xfer *x);
-int rail_am_open(struct rail *rail);
-void rail_am_arrived(struct rail *rail, struct rail_bounce *in,
-                     const struct fi_cq_tagged_entry *entry);
-void rail_am_recycle(struct rail *rail);
+int weft_ofi_am(struct fabric *fabric, const struct xfer *x);
+int weft_ofi_am_open(struct weft_ofi *rail);
+void weft_ofi_am_arrived(struct weft_ofi *rail, struct weft_ofi_bounce *in,
+                         const struct fi_cq_tagged_entry *entry);
+void weft_ofi_am_recycle(struct weft_ofi *rail);
 
 /* ---- mail.c: messages ---- */
 
-int rail_send(struct fabric *fabric, const struct xfer *x);
-int rail_recv(struct fabric *fabric, const struct xfer *x);
-void rail_received(struct rail *rail, struct rail_receive *receive,
-                   const struct fi_cq_tagged_entry *entry);
-void rail_receive_failed(struct rail *rail, struct rail_receive *receive, uint64_t length,
-                         int status);
-void rail_mail_close(struct rail *rail);
+int weft_ofi_send(struct fabric *fabric, const struct xfer *x);
+int weft_ofi_recv(struct fabric *fabric, const struct xfer *x);
+void weft_ofi_received(struct weft_ofi *rail, struct weft_ofi_receive *receive,
+                       const struct fi_cq_tagged_entry *entry);
+void weft_ofi_receive_failed(struct weft_ofi *rail, struct weft_ofi_receive *receive,
+                             uint64_t length, int status);
+void weft_ofi_mail_close(struct weft_ofi *rail);
 /* Receives that are complete, in order. */
-void rail_release(struct rail *rail);
-void rail_pull_work(struct rail *rail);
-void rail_mark_work(struct rail *rail);
-void rail_note_pulled(struct rail *rail, uint64_t count);
+void weft_ofi_release(struct weft_ofi *rail);
+void weft_ofi_pull_work(struct weft_ofi *rail);
+void weft_ofi_mark_work(struct weft_ofi *rail);
+void weft_ofi_note_pulled(struct weft_ofi *rail, uint64_t count);
 /* False: it makes no sense. */
-bool rail_note_news(struct rail *rail, const void *note, size_t length);
+bool weft_ofi_note_news(struct weft_ofi *rail, const void *note, size_t length);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What there is: providers have domains. The text "PROVIDER" or "PROVIDER/DOMAIN" chooses one of
  * them; nothing chooses hardware if there is some, or else tcp. */
+#include "fabric/choose.h"
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@ enum { NAMES = 64, NAME = 64 };
 /* Of networks, the ones that are worth their price come first. */
 static const char *const hardware[] = {"cxi", "psm3", "psm2", "opx", "efa", "verbs"};
 
-bool rail_is(const struct fi_info *info, const char *provider)
+bool weft_ofi_is(const struct fi_info *info, const char *provider)
 {
     const char *name = info->fabric_attr->prov_name;
     return strcspn(name, ";") == strlen(provider) && strncmp(name, provider, strlen(provider)) == 0;
@@ -22,7 +23,7 @@ bool rail_is(const struct fi_info *info, const char *provider)
 /* A trial of tcp's successor in libfabric 1.17: its delivered writes never complete. */
 static bool unfit(const struct fi_info *info)
 {
-    return rail_is(info, "net");
+    return weft_ofi_is(info, "net");
 }
 
 /* ---- asking libfabric ---- */
@@ -38,8 +39,8 @@ static const struct {
     {FI_MSG | FI_TAGGED, FI_ORDER_SAS},
 };
 
-static int wish_for(struct fi_info *hints, size_t grade, const char *provider,
-                    const struct fabric_want *want)
+static int request_for(struct fi_info *hints, size_t grade, const char *provider,
+                       const struct fabric_want *want)
 {
     hints->caps = grades[grade].caps;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -59,7 +60,7 @@ static int wish_for(struct fi_info *hints, size_t grade, const char *provider,
     }
 #ifdef WEFT_SLINGSHOT
     if (want && provider && strcmp(provider, "cxi") == 0)
-        return rail_slingshot_wish(hints, want);
+        return weft_ofi_slingshot_request(hints, want);
 #endif
     return 0;
 }
@@ -69,7 +70,7 @@ static struct fi_info *query(size_t grade, const char *provider, const char *nod
                              const struct fabric_want *want)
 {
     struct fi_info *hints = fi_allocinfo(), *found = NULL;
-    if (hints && !wish_for(hints, grade, provider, want) &&
+    if (hints && !request_for(hints, grade, provider, want) &&
         fi_getinfo(FI_VERSION(1, 17), node, NULL, node ? FI_SOURCE : 0, hints, &found))
         found = NULL;
     if (hints)
@@ -107,11 +108,11 @@ static void list_one(struct listing *l, const struct fi_info *info)
     if (l->count == NAMES)
         return;
     memcpy(l->names[l->count++], name, sizeof name);
-    rail_describe(info, what, sizeof what);
+    weft_ofi_describe(info, what, sizeof what);
     l->say(l->arg, name, what);
 }
 
-int rail_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
+int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
 {
     struct listing listing = {.say = say, .arg = arg};
     for (size_t grade = 0; grade < LENGTH(grades); grade++) {
@@ -140,32 +141,33 @@ static void add_name(void *arg, const char *device, const char *what)
 static int no_place(const char *device)
 {
     struct sentence all = {""};
-    rail_list(add_name, &all);
-    return rail_host->fail(-ENODEV, "ofi: there is no \"%s\" here; there are: %s", device,
-                           *all.text ? all.text : "none");
+    weft_ofi_list(add_name, &all);
+    return weft_ofi_host->fail(-ENODEV, "ofi: there is no \"%s\" here; there are: %s", device,
+                               *all.text ? all.text : "none");
 }
 
 /* ---- choosing ---- */
 
-struct wish {
+struct request {
     char provider[NAME], domain[NAME]; /* "": any */
 };
 
-static bool matches(const struct wish *wish, const struct fi_info *info)
+static bool matches(const struct request *request, const struct fi_info *info)
 {
-    return (!*wish->provider || rail_is(info, wish->provider) ||
-            strcmp(wish->provider, info->fabric_attr->prov_name) == 0) &&
-           (!*wish->domain || strcmp(wish->domain, info->domain_attr->name) == 0);
+    return (!*request->provider || weft_ofi_is(info, request->provider) ||
+            strcmp(request->provider, info->fabric_attr->prov_name) == 0) &&
+           (!*request->domain || strcmp(request->domain, info->domain_attr->name) == 0);
 }
 
-static struct fi_info *first_match(const struct wish *wish, const char *node,
+static struct fi_info *first_match(const struct request *request, const char *node,
                                    const struct fabric_want *want)
 {
     for (size_t grade = 0; grade < LENGTH(grades); grade++) {
-        struct fi_info *all = query(grade, *wish->provider ? wish->provider : NULL, node, want);
+        struct fi_info *all =
+            query(grade, *request->provider ? request->provider : NULL, node, want);
         struct fi_info *found = NULL;
         for (const struct fi_info *one = all; one && !found; one = one->next)
-            if (!unfit(one) && matches(wish, one))
+            if (!unfit(one) && matches(request, one))
                 found = fi_dupinfo(one);
         if (all)
             fi_freeinfo(all);
@@ -182,12 +184,12 @@ static bool on_ip(const struct fi_info *info)
 
 /* On networks the one where the control connection goes; elsewhere a node would be taken for the
  * name of the endpoint. */
-static struct fi_info *find(const struct wish *wish, const struct fabric_want *want)
+static struct fi_info *find(const struct request *request, const struct fabric_want *want)
 {
-    struct fi_info *found = first_match(wish, NULL, want), *nearer;
+    struct fi_info *found = first_match(request, NULL, want), *nearer;
     if (!found || !on_ip(found) || !*want->here)
         return found;
-    nearer = first_match(wish, want->here, want);
+    nearer = first_match(request, want->here, want);
     if (!nearer)
         return found;
     fi_freeinfo(found);
@@ -196,21 +198,21 @@ static struct fi_info *find(const struct wish *wish, const struct fabric_want *w
 
 static struct fi_info *find_best(const struct fabric_want *want)
 {
-    struct wish wish = {.domain = ""};
+    struct request request = {.domain = ""};
     struct fi_info *found = NULL;
     for (size_t i = 0; i < LENGTH(hardware) && !found; i++) {
-        snprintf(wish.provider, sizeof wish.provider, "%s", hardware[i]);
-        found = find(&wish, want);
+        snprintf(request.provider, sizeof request.provider, "%s", hardware[i]);
+        found = find(&request, want);
     }
-    snprintf(wish.provider, sizeof wish.provider, "tcp");
-    return found ? found : find(&wish, want);
+    snprintf(request.provider, sizeof request.provider, "tcp");
+    return found ? found : find(&request, want);
 }
 
 static int choose(struct fi_info **info, const struct fabric_want *want)
 {
     /* One that does not reach GPUs is refused by what its facts say. */
     struct fabric_want less = *want;
-    struct wish wish = {.domain = ""};
+    struct request request = {.domain = ""};
     const char *slash = strchr(want->device, '/');
     size_t length = slash ? (size_t)(slash - want->device) : strlen(want->device);
     if (!*want->device) {
@@ -220,24 +222,25 @@ static int choose(struct fi_info **info, const struct fabric_want *want)
             *info = find_best(&less);
         return *info ? 0 : no_place(want->device);
     }
-    if (!length || length >= sizeof wish.provider ||
-        (slash && (!slash[1] || strlen(slash + 1) >= sizeof wish.domain)))
+    if (!length || length >= sizeof request.provider ||
+        (slash && (!slash[1] || strlen(slash + 1) >= sizeof request.domain)))
         return no_place(want->device);
-    memcpy(wish.provider, want->device, length);
-    snprintf(wish.domain, sizeof wish.domain, "%s", slash ? slash + 1 : "");
-    *info = find(&wish, want);
+    memcpy(request.provider, want->device, length);
+    snprintf(request.domain, sizeof request.domain, "%s", slash ? slash + 1 : "");
+    *info = find(&request, want);
     less.gpus = 0;
     if (!*info && want->gpus)
-        *info = find(&wish, &less);
+        *info = find(&request, &less);
     return *info ? 0 : no_place(want->device);
 }
 
 /* ---- a port ---- */
 
-static int open_all(struct rail_port *port)
+static int open_all(struct weft_ofi_port *port)
 {
-    struct fi_cq_attr cq = {
-        .size = (size_t)2 * RAIL_EVENTS, .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE};
+    struct fi_cq_attr cq = {.size = (size_t)2 * WEFT_OFI_EVENTS,
+                            .format = FI_CQ_FORMAT_TAGGED,
+                            .wait_obj = FI_WAIT_NONE};
     struct fi_av_attr av = {.type = port->info->domain_attr->av_type, .count = 4};
     if (av.type == FI_AV_UNSPEC)
         av.type = FI_AV_TABLE;
@@ -257,9 +260,9 @@ static int open_all(struct rail_port *port)
     return status ? status : fi_enable(port->ep);
 }
 
-int rail_port_open(struct rail_port *port, const struct fabric_want *want)
+int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want)
 {
-    *port = (struct rail_port){0};
+    *port = (struct weft_ofi_port){0};
     int status = choose(&port->info, want);
     if (status)
         return status;
@@ -268,9 +271,9 @@ int rail_port_open(struct rail_port *port, const struct fabric_want *want)
     status = open_all(port);
     if (!status)
         return 0;
-    rail_port_close(port);
-    return rail_host->fail(status > -256 ? status : -EIO, "ofi: %s cannot be opened: %s",
-                           port->name, fi_strerror(-status));
+    weft_ofi_port_close(port);
+    return weft_ofi_host->fail(status > -256 ? status : -EIO, "ofi: %s cannot be opened: %s",
+                               port->name, fi_strerror(-status));
 }
 
 static void close_one(struct fid *fid)
@@ -279,7 +282,7 @@ static void close_one(struct fid *fid)
         fi_close(fid);
 }
 
-void rail_port_close(struct rail_port *port)
+void weft_ofi_port_close(struct weft_ofi_port *port)
 {
     close_one(port->ep ? &port->ep->fid : NULL);
     close_one(port->cq ? &port->cq->fid : NULL);

@@ -34,7 +34,7 @@ static int add_key(uint8_t **key, size_t *size, uint32_t service, uint16_t vni)
 {
     struct cxi_auth_key *added = calloc(1, sizeof *added);
     if (!added)
-        return rail_host->fail(-ENOMEM, "ofi: no memory");
+        return weft_ofi_host->fail(-ENOMEM, "ofi: no memory");
     added->svc_id = service;
     added->vni = vni;
     *key = (uint8_t *)(void *)added;
@@ -42,7 +42,7 @@ static int add_key(uint8_t **key, size_t *size, uint32_t service, uint16_t vni)
     return 0;
 }
 
-int rail_slingshot_wish(struct fi_info *hints, const struct fabric_want *want)
+int weft_ofi_slingshot_request(struct fi_info *hints, const struct fabric_want *want)
 {
     uint16_t vni = vni_of_job();
     tune(want);

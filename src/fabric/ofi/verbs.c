@@ -10,43 +10,44 @@
 
 /* ---- what is refused ---- */
 
-bool rail_acceptable(const struct xfer *x)
+bool weft_ofi_acceptable(const struct xfer *x)
 {
-    const struct rail_remote *m = x->remote->own;
+    const struct weft_ofi_remote *m = x->remote->own;
     return m && m->alive == x->remote->key && x->length <= m->length &&
-           x->remote_at <= m->length - x->length && rail_in_buffer(x);
+           x->remote_at <= m->length - x->length && weft_ofi_in_buffer(x);
 }
 
-int rail_unacceptable(const struct xfer *x)
+int weft_ofi_unacceptable(const struct xfer *x)
 {
-    const struct rail_remote *m = x->remote->own;
+    const struct weft_ofi_remote *m = x->remote->own;
     if (!m)
-        return rail_host->fail(-ENOTCONN, "ofi: not connected");
+        return weft_ofi_host->fail(-ENOTCONN, "ofi: not connected");
     if (m->alive != x->remote->key)
-        return rail_host->fail(-ENOENT, "ofi: no region of the target has key 0x%" PRIx64,
-                               x->remote->key);
-    if (!rail_in_buffer(x))
-        return rail_host->fail(-ERANGE, "ofi: %zu bytes at %zu of a buffer of %zu", x->length,
-                               x->at, x->local->length);
-    return rail_host->fail(-ERANGE, "ofi: %zu bytes at %zu, the target's region has %zu", x->length,
-                           x->remote_at, m->length);
+        return weft_ofi_host->fail(-ENOENT, "ofi: no region of the target has key 0x%" PRIx64,
+                                   x->remote->key);
+    if (!weft_ofi_in_buffer(x))
+        return weft_ofi_host->fail(-ERANGE, "ofi: %zu bytes at %zu of a buffer of %zu", x->length,
+                                   x->at, x->local->length);
+    return weft_ofi_host->fail(-ERANGE, "ofi: %zu bytes at %zu, the target's region has %zu",
+                               x->length, x->remote_at, m->length);
 }
 
-static int too_long(const struct rail *r, const struct xfer *x, const char *what, size_t most)
+static int too_long(const struct weft_ofi *r, const struct xfer *x, const char *what, size_t most)
 {
-    return rail_host->fail(-EMSGSIZE, "ofi: a %s of %zu bytes on %s, which takes %zu so", what,
-                           x->length, r->port.name, most);
+    return weft_ofi_host->fail(-EMSGSIZE, "ofi: a %s of %zu bytes on %s, which takes %zu so", what,
+                               x->length, r->port.name, most);
 }
 
 /* ---- write ---- */
 
-static inline ssize_t put(struct rail *r, const struct xfer *x, struct rail_slot *slot,
+static inline ssize_t put(struct weft_ofi *r, const struct xfer *x, struct weft_ofi_slot *slot,
                           uint64_t flags)
 {
-    const struct rail_remote *m = x->remote->own;
+    const struct weft_ofi_remote *m = x->remote->own;
     struct iovec iov = {.iov_base = x->local->address + x->at, .iov_len = x->length};
-    void *desc = slot->bounce ? r->arena_desc : rail_desc(r, x->local);
-    struct fi_rma_iov to = {.addr = rail_target(m, x->remote_at), .len = x->length, .key = m->rkey};
+    void *desc = slot->bounce ? r->arena_desc : weft_ofi_desc(r, x->local);
+    struct fi_rma_iov to = {
+        .addr = weft_ofi_target(m, x->remote_at), .len = x->length, .key = m->rkey};
     struct fi_msg_rma msg = {.msg_iov = &iov,
                              .desc = &desc,
                              .iov_count = 1,
@@ -59,70 +60,70 @@ static inline ssize_t put(struct rail *r, const struct xfer *x, struct rail_slot
     return fi_writemsg(r->ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION | flags);
 }
 
-int rail_write(struct fabric *fabric, const struct xfer *x)
+int weft_ofi_write(struct fabric *fabric, const struct xfer *x)
 {
-    struct rail *r = (struct rail *)fabric;
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
     bool inject = x->how & (HINT(INLINE) | HINT(SHORT)), bounce = x->how & HINT(BCOPY);
-    if (!rail_acceptable(x))
-        return rail_unacceptable(x);
+    if (!weft_ofi_acceptable(x))
+        return weft_ofi_unacceptable(x);
     if (inject && x->local->gpu)
-        return rail_host->fail(-ENOTSUP, "ofi: immediate data cannot come from GPU memory");
-    if ((inject && x->length > r->inject) || (bounce && x->length > RAIL_BOUNCE))
-        return too_long(r, x, "write", inject ? r->inject : RAIL_BOUNCE);
+        return weft_ofi_host->fail(-ENOTSUP, "ofi: immediate data cannot come from GPU memory");
+    if ((inject && x->length > r->inject) || (bounce && x->length > WEFT_OFI_BOUNCE))
+        return too_long(r, x, "write", inject ? r->inject : WEFT_OFI_BOUNCE);
     if (!x->length)
         return DONE;
     /* Order that the provider does not keep is kept by waiting. */
     if (!r->waw && r->orders && !(x->how & HINT(RESTRICTED)))
         return -EAGAIN;
-    struct rail_slot *slot = rail_slot_take(r, VERB_WRITE, x->id, x->length);
+    struct weft_ofi_slot *slot = weft_ofi_slot_take(r, VERB_WRITE, x->id, x->length);
     if (!slot)
         return -EAGAIN;
     slot->remote = x->remote->own;
     slot->orders = true;
     r->orders++;
-    if (bounce && !rail_slot_bounce(r, slot)) {
-        rail_slot_give(r, slot);
+    if (bounce && !weft_ofi_slot_bounce(r, slot)) {
+        weft_ofi_slot_give(r, slot);
         return -EAGAIN;
     }
-    int status = bounce ? rail_peek(x, slot->bounce) : 0;
+    int status = bounce ? weft_ofi_peek(x, slot->bounce) : 0;
     if (status) {
-        rail_slot_give(r, slot);
+        weft_ofi_slot_give(r, slot);
         return status;
     }
-    return rail_begun(r, slot, put(r, x, slot, inject ? FI_INJECT : 0), "write");
+    return weft_ofi_begun(r, slot, put(r, x, slot, inject ? FI_INJECT : 0), "write");
 }
 
 /* ---- read ---- */
 
-int rail_read(struct fabric *fabric, const struct xfer *x)
+int weft_ofi_read(struct fabric *fabric, const struct xfer *x)
 {
-    struct rail *r = (struct rail *)fabric;
-    const struct rail_remote *m = x->remote->own;
-    if (!rail_acceptable(x))
-        return rail_unacceptable(x);
-    if (x->how & HINT(SHORT) || (x->how & HINT(BCOPY) && x->length > RAIL_BOUNCE))
-        return too_long(r, x, "read", x->how & HINT(SHORT) ? 0 : RAIL_BOUNCE);
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    const struct weft_ofi_remote *m = x->remote->own;
+    if (!weft_ofi_acceptable(x))
+        return weft_ofi_unacceptable(x);
+    if (x->how & HINT(SHORT) || (x->how & HINT(BCOPY) && x->length > WEFT_OFI_BOUNCE))
+        return too_long(r, x, "read", x->how & HINT(SHORT) ? 0 : WEFT_OFI_BOUNCE);
     if (!x->length)
         return DONE;
     if (!r->raw && r->orders && !(x->how & HINT(RESTRICTED)))
         return -EAGAIN;
-    struct rail_slot *slot = rail_slot_take(r, VERB_READ, x->id, x->length);
+    struct weft_ofi_slot *slot = weft_ofi_slot_take(r, VERB_READ, x->id, x->length);
     if (!slot)
         return -EAGAIN;
     char *to = x->local->address + x->at;
     slot->remote = m;
     if (x->how & HINT(BCOPY)) {
-        if (!rail_slot_bounce(r, slot)) {
-            rail_slot_give(r, slot);
+        if (!weft_ofi_slot_bounce(r, slot)) {
+            weft_ofi_slot_give(r, slot);
             return -EAGAIN;
         }
         slot->to = to;
         slot->region = x->local;
         to = slot->bounce;
     }
-    void *desc = slot->bounce ? r->arena_desc : rail_desc(r, x->local);
-    return rail_begun(r, slot,
-                      fi_read(r->ep, to, x->length, desc, r->peer, rail_target(m, x->remote_at),
-                              m->rkey, &slot->context),
-                      "read");
+    void *desc = slot->bounce ? r->arena_desc : weft_ofi_desc(r, x->local);
+    return weft_ofi_begun(r, slot,
+                          fi_read(r->ep, to, x->length, desc, r->peer,
+                                  weft_ofi_target(m, x->remote_at), m->rkey, &slot->context),
+                          "read");
 }

@@ -209,7 +209,7 @@ bool soft_amo_wide(void)
     return __get_cpuid(1, &a, &b, &c, &d) && c & bit_CMPXCHG16B;
 }
 
-/* Makers of CPUs promise it for those that have AVX. */
+/* Vendors of CPUs promise it for those that have AVX. */
 bool soft_store_whole(void)
 {
     unsigned a, b, c, d;

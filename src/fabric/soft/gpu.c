@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of a GPU in soft. Its own copy engines move the bytes, from whichever end executes a
- * command; the other process's memory is reached by its maker's handle. Host memory that takes
+ * command; the other process's memory is reached by its vendor's handle. Host memory that takes
  * part is page-locked at both ends, or a copy would go through a buffer of the driver's. */
 #include "fabric/soft/soft.h"
 
@@ -79,18 +79,18 @@ int soft_gpu_advance(struct soft *soft, struct soft_command *command)
 
 /* ---- the other end's memory ---- */
 
-static int add_hex(struct blob *text, const char *key, const unsigned char *bytes, size_t length)
+static int add_hex(struct msg *text, const char *key, const unsigned char *bytes, size_t length)
 {
     char hex[2 * GPU_HANDLE_BYTES + 1] = "";
     for (size_t i = 0; i < length; i++)
         snprintf(hex + 2 * i, sizeof hex - 2 * i, "%02x", bytes[i]);
-    return blob_add(text, "%s=%s\n", key, hex);
+    return msg_add(text, "%s=%s\n", key, hex);
 }
 
-static int read_hex(const struct blob *text, const char *key, unsigned char *bytes, size_t length)
+static int read_hex(const struct msg *text, const char *key, unsigned char *bytes, size_t length)
 {
     char hex[2 * GPU_HANDLE_BYTES + 1] = "";
-    if (blob_value(text, key, hex, sizeof hex) || strlen(hex) != 2 * length)
+    if (msg_value(text, key, hex, sizeof hex) || strlen(hex) != 2 * length)
         return fail(-EPROTO, "soft: GPU memory without its handle");
     for (size_t i = 0; i < length; i++) {
         unsigned byte;
@@ -101,23 +101,23 @@ static int read_hex(const struct blob *text, const char *key, unsigned char *byt
     return 0;
 }
 
-int soft_gpu_describe(const struct region *region, bool same_process, struct blob *text, int *fd)
+int soft_gpu_describe(const struct region *region, bool same_process, struct msg *text, int *fd)
 {
     struct gpu_handle handle = {.fd = -1};
     int status = same_process ? 0 : gpu_export(region, &handle);
     if (!status)
-        status = blob_add(text, "memory=%s\ngpu=%u\nidentity=%s\n", region->kind->name,
-                          region->device, handle.identity);
+        status = msg_add(text, "memory=%s\ngpu=%u\nidentity=%s\n", region->kind->name,
+                         region->device, handle.identity);
     if (!status)
         status = add_hex(text, "handle", handle.bytes, sizeof handle.bytes);
     *fd = handle.fd;
     return status;
 }
 
-bool soft_gpu_said(const struct blob *text)
+bool soft_gpu_said(const struct msg *text)
 {
     char name[16];
-    return blob_value(text, "memory", name, sizeof name) == 0;
+    return msg_value(text, "memory", name, sizeof name) == 0;
 }
 
 static int use_gpu(struct soft *soft, const struct memory_ops *kind, unsigned device,
@@ -127,26 +127,26 @@ static int use_gpu(struct soft *soft, const struct memory_ops *kind, unsigned de
         return fail(-ENOTSUP,
                     "soft: one end's memory is on a GPU of %s, the other's of %s: no copy engine "
                     "reaches both",
-                    memory_makers[soft->gpu->kind->maker - 1], memory_makers[kind->maker - 1]);
+                    memory_vendors[soft->gpu->kind->vendor - 1], memory_vendors[kind->vendor - 1]);
     return soft->gpu ? 0 : gpu_open(kind, device, identity, &soft->gpu);
 }
 
-int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *text, int fd)
+int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text, int fd)
 {
     struct gpu_handle handle = {.fd = fd};
     const struct memory_ops *kind = NULL;
     uint64_t device, address;
     unsigned ignored;
     char name[16], *there;
-    int status = blob_value(text, "memory", name, sizeof name);
+    int status = msg_value(text, "memory", name, sizeof name);
     if (!status)
         status = memory_choose(name, &kind, &ignored);
     if (!status)
-        status = blob_number(text, "gpu", &device);
+        status = msg_number(text, "gpu", &device);
     if (!status)
-        status = blob_number(text, "address", &address);
+        status = msg_number(text, "address", &address);
     if (!status)
-        status = blob_value(text, "identity", handle.identity, sizeof handle.identity);
+        status = msg_value(text, "identity", handle.identity, sizeof handle.identity);
     if (!status)
         status = read_hex(text, "handle", handle.bytes, sizeof handle.bytes);
     if (status || !kind || !kind->gpu)
@@ -220,7 +220,7 @@ static void describe(struct soft *soft, bool host, bool theirs, bool two)
         snprintf(kernel, sizeof kernel, "kernel to %zu B and ", small);
     snprintf(soft->facts->form, sizeof soft->facts->form,
              "soft (software NIC, %scopy engine of %s GPU %u%s%s)", kernel,
-             memory_makers[soft->gpu->kind->maker - 1], soft->gpu->device,
+             memory_vendors[soft->gpu->kind->vendor - 1], soft->gpu->device,
              theirs && !soft->link.same_process ? ", IPC" : "",
              !host            ? ""
              : soft->unpinned ? ", host memory not page-locked"

@@ -62,7 +62,7 @@ static bool trusted(const struct soft *soft, int fd, bool *same_process)
 /* ---- giving ours ---- */
 
 /* Text, and a descriptor unless it is -1. */
-static int send_message(int socket, struct blob *text, int fd)
+static int send_message(int socket, struct msg *text, int fd)
 {
     union {
         struct cmsghdr align;
@@ -88,10 +88,10 @@ static int send_message(int socket, struct blob *text, int fd)
 
 static int send_region(int socket, const struct region *region, uint64_t key, bool same_process)
 {
-    struct blob text;
+    struct msg text;
     int fd = region->fd;
-    int status = blob_print(&text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n", key,
-                            region->mapped, (uintptr_t)region->address);
+    int status = msg_print(&text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n", key,
+                           region->mapped, (uintptr_t)region->address);
     if (!status && region->gpu)
         status = soft_gpu_describe(region, same_process, &text, &fd);
     return status ? status : send_message(socket, &text, fd);
@@ -171,7 +171,7 @@ static size_t take_descriptors(struct msghdr *message, int *fd)
 }
 
 /* One message, with its descriptor or -1; -EAGAIN if there is none yet. */
-static int receive_region(int socket, struct blob *text, int *fd)
+static int receive_region(int socket, struct msg *text, int *fd)
 {
     union {
         struct cmsghdr align;
@@ -197,13 +197,13 @@ static int receive_region(int socket, struct blob *text, int *fd)
 }
 
 /* Maps a descriptor, unless it is our own process's memory: then both threads use one mapping. */
-static int map_region(struct soft_link *link, struct soft_map *map, const struct blob *text, int fd)
+static int map_region(struct soft_link *link, struct soft_map *map, const struct msg *text, int fd)
 {
     uint64_t length, address;
     struct stat file;
-    int status = blob_number(text, "length", &length);
+    int status = msg_number(text, "length", &length);
     if (!status)
-        status = blob_number(text, "address", &address);
+        status = msg_number(text, "address", &address);
     if (status)
         return status;
     if (link->same_process) {
@@ -225,19 +225,19 @@ static int map_region(struct soft_link *link, struct soft_map *map, const struct
 }
 
 /* Gives every wanted key its address and its entry. */
-static int bind_remotes(struct soft_link *link, const struct blob *text, const struct soft_map *map,
-                        const struct blob *keys, int n, struct remote *remote)
+static int bind_remotes(struct soft_link *link, const struct msg *text, const struct soft_map *map,
+                        const struct msg *keys, int n, struct remote *remote)
 {
     uint64_t key, wanted, length, index, mapped;
     bool gpu = soft_gpu_said(text);
     struct soft_portal *portal = link->maps[0].address;
-    int status = blob_number(text, "key", &key);
+    int status = msg_number(text, "key", &key);
     if (!status)
-        status = blob_number(text, "length", &mapped);
+        status = msg_number(text, "length", &mapped);
     for (int i = 0; i < n && !status; i++) {
-        if ((status = blob_number(&keys[i], "key", &wanted)) ||
-            (status = blob_number(&keys[i], "length", &length)) ||
-            (status = blob_number(&keys[i], "entry", &index)))
+        if ((status = msg_number(&keys[i], "key", &wanted)) ||
+            (status = msg_number(&keys[i], "length", &length)) ||
+            (status = msg_number(&keys[i], "entry", &index)))
             break;
         if (wanted != key)
             continue;
@@ -268,11 +268,11 @@ static void open_mail(struct soft *soft)
     soft->mail.channel = mine > theirs ? &portal->channel : &soft->portal->channel;
 }
 
-static int receive_all(struct soft *soft, const struct blob *keys, int n, struct remote *remote)
+static int receive_all(struct soft *soft, const struct msg *keys, int n, struct remote *remote)
 {
     struct soft_link *link = &soft->link;
     while (link->received < n + 1) {
-        struct blob text = {0};
+        struct msg text = {0};
         int fd = -1;
         int status = receive_region(link->dialled, &text, &fd);
         if (status && fd >= 0)
@@ -301,27 +301,27 @@ static int receive_all(struct soft *soft, const struct blob *keys, int n, struct
     return soft_gpu_join(soft);
 }
 
-int soft_link_address(const struct soft *soft, struct blob *mine)
+int soft_link_address(const struct soft *soft, struct msg *mine)
 {
     char host[64] = "", network[64];
     host_id(host, sizeof host);
     host_network(network, sizeof network);
-    return blob_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\nnetwork=%s\nuser=%u\n",
-                      soft->nic.address, soft->nic.pid, soft->nic.vni, host, network,
-                      (unsigned)geteuid());
+    return msg_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\nnetwork=%s\nuser=%u\n",
+                     soft->nic.address, soft->nic.pid, soft->nic.vni, host, network,
+                     (unsigned)geteuid());
 }
 
-static int dial(struct soft *soft, const struct blob *theirs)
+static int dial(struct soft *soft, const struct msg *theirs)
 {
     uint64_t nic = 0, pid = 0, vni = 0, user = 0;
     char mine[64] = "", host[64] = "";
-    int status = blob_number(theirs, "nic", &nic);
+    int status = msg_number(theirs, "nic", &nic);
     if (!status)
-        status = blob_number(theirs, "pid", &pid);
+        status = msg_number(theirs, "pid", &pid);
     if (!status)
-        status = blob_number(theirs, "vni", &vni);
+        status = msg_number(theirs, "vni", &vni);
     if (!status)
-        status = blob_number(theirs, "user", &user);
+        status = msg_number(theirs, "user", &user);
     if (status)
         return status;
     if (vni != soft->nic.vni)
@@ -330,11 +330,11 @@ static int dial(struct soft *soft, const struct blob *theirs)
                     ", the other end's in VNI %" PRIu64 "; give both the same --svc-id",
                     soft->nic.vni, vni);
     host_id(mine, sizeof mine);
-    if (blob_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
+    if (msg_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
         return fail(-EHOSTUNREACH, "the other end is on another machine: soft works within one");
     /* A name dialled there would be an end of this network, perhaps this end itself. */
     host_network(mine, sizeof mine);
-    if (blob_value(theirs, "network", host, sizeof host) || strcmp(mine, host) != 0)
+    if (msg_value(theirs, "network", host, sizeof host) || strcmp(mine, host) != 0)
         return fail(-EHOSTUNREACH, "the other end is in another network namespace (a container?): "
                                    "soft works within one");
     if (!may_connect(soft->server, geteuid(), (uid_t)user))
@@ -362,7 +362,7 @@ static int dial(struct soft *soft, const struct blob *theirs)
     return 0;
 }
 
-int soft_link_step(struct soft *soft, const struct blob *theirs, const struct blob *keys, int n,
+int soft_link_step(struct soft *soft, const struct msg *theirs, const struct msg *keys, int n,
                    struct remote *remote)
 {
     struct soft_link *link = &soft->link;

@@ -139,7 +139,7 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
 
 /* ---- list entries ---- */
 
-static int soft_expose(struct fabric *fabric, struct region *region, struct blob *key)
+static int soft_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
     struct soft *soft = (struct soft *)fabric;
     uint64_t number;
@@ -158,7 +158,7 @@ static int soft_expose(struct fabric *fabric, struct region *region, struct blob
     soft->exposed[slot] = region;
     soft->portal->entries[slot].length = region->length;
     atomic_store(&soft->portal->entries[slot].key, number);
-    return blob_print(key, "key=%" PRIu64 "\nlength=%zu\nentry=%d\n", number, region->length, slot);
+    return msg_print(key, "key=%" PRIu64 "\nlength=%zu\nentry=%d\n", number, region->length, slot);
 }
 
 static void soft_withdraw(struct fabric *fabric, struct region *region)
@@ -172,12 +172,12 @@ static void soft_withdraw(struct fabric *fabric, struct region *region)
         }
 }
 
-static int soft_address(struct fabric *fabric, struct blob *mine)
+static int soft_address(struct fabric *fabric, struct msg *mine)
 {
     return soft_link_address((struct soft *)fabric, mine);
 }
 
-static int soft_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys,
+static int soft_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys,
                         int n, struct remote *remote)
 {
     return soft_link_step((struct soft *)fabric, theirs, keys, n, remote);

@@ -299,11 +299,11 @@ int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, ui
 int soft_gpu_advance(struct soft *soft, struct soft_command *command);
 
 /* Our memory, in lines for the other end; a descriptor may go along. */
-int soft_gpu_describe(const struct region *region, bool same_process, struct blob *text, int *fd);
+int soft_gpu_describe(const struct region *region, bool same_process, struct msg *text, int *fd);
 
 /* Does the other end say that its memory is a GPU's? Then it is mapped by the GPU. */
-bool soft_gpu_said(const struct blob *text);
-int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct blob *text, int fd);
+bool soft_gpu_said(const struct msg *text);
+int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text, int fd);
 
 /* A GPU for the copies, if ours is one; a region withdrawn; all is known: host pages are locked;
  * and undone. */
@@ -319,10 +319,10 @@ void soft_link_open(struct soft_link *link);
 void soft_link_close(struct soft *soft);
 
 /* Where this end can be dialled. */
-int soft_link_address(const struct soft *soft, struct blob *mine);
+int soft_link_address(const struct soft *soft, struct msg *mine);
 
 /* One step, never waiting: DONE, LATER or -errno. */
-int soft_link_step(struct soft *soft, const struct blob *theirs, const struct blob *keys, int n,
+int soft_link_step(struct soft *soft, const struct msg *theirs, const struct msg *keys, int n,
                    struct remote *remote);
 
 #endif

@@ -11,9 +11,9 @@ enum { EVENTS = 1024, EVENTS_MOST = 4096, HEADER = sizeof(uint64_t), PACKET_LEAS
 
 /* ---- bytes kept aside ---- */
 
-struct lane_packet *lane_keep(struct lane *l, const void *data, size_t length)
+struct weft_uct_packet *weft_uct_keep(struct weft_uct *l, const void *data, size_t length)
 {
-    struct lane_packet *packet = l->spare;
+    struct weft_uct_packet *packet = l->spare;
     if (packet)
         l->spare = packet->next;
     if (!packet || packet->room < length) {
@@ -21,7 +21,7 @@ struct lane_packet *lane_keep(struct lane *l, const void *data, size_t length)
         free(packet);
         packet = malloc(sizeof *packet + room);
         if (!packet) {
-            lane_lose(l, UCS_ERR_NO_MEMORY, "no memory for what arrived");
+            weft_uct_lose(l, UCS_ERR_NO_MEMORY, "no memory for what arrived");
             return NULL;
         }
         packet->room = room;
@@ -32,21 +32,21 @@ struct lane_packet *lane_keep(struct lane *l, const void *data, size_t length)
     return packet;
 }
 
-void lane_drop(struct lane *l, struct lane_packet *packet)
+void weft_uct_drop(struct weft_uct *l, struct weft_uct_packet *packet)
 {
     packet->next = l->spare;
     l->spare = packet;
 }
 
-static struct lane_packet *packet_of(const void *data)
+static struct weft_uct_packet *packet_of(const void *data)
 {
-    return (struct lane_packet *)((char *)data - offsetof(struct lane_packet, data));
+    return (struct weft_uct_packet *)((char *)data - offsetof(struct weft_uct_packet, data));
 }
 
 /* ---- events ---- */
 
 /* Room for more: what was handed out goes first. Progress stops long before there are too many. */
-bool lane_events_grow(struct lane *l)
+bool weft_uct_events_grow(struct weft_uct *l)
 {
     if (l->next) {
         memmove(l->events, l->events + l->next, (l->count - l->next) * sizeof *l->events);
@@ -57,7 +57,7 @@ bool lane_events_grow(struct lane *l)
     unsigned room = l->room ? 2 * l->room : EVENTS;
     struct completion *events = realloc(l->events, room * sizeof *events);
     if (!events) {
-        lane_lose(l, UCS_ERR_NO_MEMORY, "no memory for events");
+        weft_uct_lose(l, UCS_ERR_NO_MEMORY, "no memory for events");
         return false;
     }
     l->events = events;
@@ -65,26 +65,26 @@ bool lane_events_grow(struct lane *l)
     return true;
 }
 
-static void drop_given(struct lane *l)
+static void drop_given(struct weft_uct *l)
 {
     l->todo &= ~(unsigned)TODO_GIVEN;
     while (l->given) {
-        struct lane_packet *packet = l->given;
+        struct weft_uct_packet *packet = l->given;
         l->given = packet->next;
-        lane_drop(l, packet);
+        weft_uct_drop(l, packet);
     }
 }
 
 /* What is looked at lasts until the next poll. */
-static void give(struct lane *l, const void *data)
+static void give(struct weft_uct *l, const void *data)
 {
-    struct lane_packet *packet = packet_of(data);
+    struct weft_uct_packet *packet = packet_of(data);
     packet->next = l->given;
     l->given = packet;
     l->todo |= TODO_GIVEN;
 }
 
-static int hand_out(struct lane *l, struct completion *completions, int max)
+static int hand_out(struct weft_uct *l, struct completion *completions, int max)
 {
     int got = 0;
     while (got < max && l->next < l->count) {
@@ -99,25 +99,25 @@ static int hand_out(struct lane *l, struct completion *completions, int max)
 }
 
 /* The rare part of a poll. */
-static int poll_more(struct lane *l, struct completion *completions, int max)
+static int poll_more(struct weft_uct *l, struct completion *completions, int max)
 {
     if (l->todo & TODO_GIVEN)
         drop_given(l);
     if (l->todo & TODO_FLUSH)
-        lane_flush_again(l);
+        weft_uct_flush_again(l);
     if (l->todo & (TODO_OUT | TODO_IN | TODO_OWED))
-        lane_mail_work(l);
+        weft_uct_mail_work(l);
     int got = hand_out(l, completions, max);
     if (!got && l->todo & TODO_LOST && l->next == l->count)
-        return lane_host->fail(-ECONNRESET, "uct: the connection to the other end is lost: %s",
-                               l->reason);
+        return weft_uct_host->fail(-ECONNRESET, "uct: the connection to the other end is lost: %s",
+                                   l->reason);
     return got;
 }
 
 /* Arrivals that nobody looks into go straight to whoever polls, if nothing is before them. */
-int lane_poll(struct fabric *fabric, struct completion *completions, int max)
+int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max)
 {
-    struct lane *l = (struct lane *)fabric;
+    struct weft_uct *l = (struct weft_uct *)fabric;
     if (l->count)
         return poll_more(l, completions, max);
     l->sink = completions;
@@ -132,11 +132,11 @@ int lane_poll(struct fabric *fabric, struct completion *completions, int max)
 
 /* ---- in ---- */
 
-ucs_status_t lane_am_arrived(void *arg, void *data, size_t length, unsigned flags)
+ucs_status_t weft_uct_am_arrived(void *arg, void *data, size_t length, unsigned flags)
 {
-    struct lane *l = arg;
+    struct weft_uct *l = arg;
     bool direct = l->sink != l->sink_end && !l->count;
-    struct completion *event = direct ? l->sink++ : lane_event(l);
+    struct completion *event = direct ? l->sink++ : weft_uct_event(l);
     (void)flags;
     *event = (struct completion){.verb = VERB_ARRIVAL, .length = length};
     if (length >= HEADER)
@@ -144,7 +144,7 @@ ucs_status_t lane_am_arrived(void *arg, void *data, size_t length, unsigned flag
     if (direct)
         return UCS_OK;
     if (l->looks) {
-        struct lane_packet *packet = lane_keep(l, data, length);
+        struct weft_uct_packet *packet = weft_uct_keep(l, data, length);
         event->data = packet ? packet->data : NULL;
     }
     return UCS_OK;
@@ -166,39 +166,40 @@ static size_t pack(void *to, void *arg)
 
 /* A short message always has eight bytes before its payload: without a header, the first eight of
  * the payload. */
-static inline ucs_status_t am_short(struct lane *l, const struct xfer *x)
+static inline ucs_status_t am_short(struct weft_uct *l, const struct xfer *x)
 {
     const char *from = x->local->address + x->at;
     uint64_t first;
     if (x->header_bytes)
-        return uct_ep_am_short(l->ep, LANE_AM, x->header, from, (unsigned)x->length);
+        return uct_ep_am_short(l->ep, WEFT_UCT_AM, x->header, from, (unsigned)x->length);
     memcpy(&first, from, HEADER);
-    return uct_ep_am_short(l->ep, LANE_AM, first, from + HEADER, (unsigned)(x->length - HEADER));
+    return uct_ep_am_short(l->ep, WEFT_UCT_AM, first, from + HEADER,
+                           (unsigned)(x->length - HEADER));
 }
 
-static int am_zcopy(struct lane *l, const struct xfer *x)
+static int am_zcopy(struct weft_uct *l, const struct xfer *x)
 {
     uct_iov_t iov = {.buffer = x->local->address + x->at,
                      .length = x->length,
-                     .memh = lane_memh(l, x->local),
+                     .memh = weft_uct_memh(l, x->local),
                      .count = 1};
-    struct lane_slot *slot = lane_slot_take(l, VERB_AM, x);
+    struct weft_uct_slot *slot = weft_uct_slot_take(l, VERB_AM, x);
     if (!slot)
         return -EAGAIN;
     slot->remote = NULL;
     memcpy(l->head, &x->header, HEADER);
-    ucs_status_t status = uct_ep_am_zcopy(l->ep, LANE_AM, l->head, (unsigned)x->header_bytes, &iov,
-                                          1, 0, &slot->done);
+    ucs_status_t status = uct_ep_am_zcopy(l->ep, WEFT_UCT_AM, l->head, (unsigned)x->header_bytes,
+                                          &iov, 1, 0, &slot->done);
     if (status == UCS_INPROGRESS)
         return LATER;
-    lane_slot_give(slot);
+    weft_uct_slot_give(slot);
     return status == UCS_OK                ? DONE
            : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
-                                           : lane_refuse(l, "am", status);
+                                           : weft_uct_refuse(l, "am", status);
 }
 
 /* LAYOUTS: none takes it. */
-static inline enum layout layout_of(const struct lane *l, const struct xfer *x)
+static inline enum layout layout_of(const struct weft_uct *l, const struct xfer *x)
 {
     unsigned asked = x->how & (HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY));
     size_t total = x->header_bytes + x->length;
@@ -217,45 +218,45 @@ static inline enum layout layout_of(const struct lane *l, const struct xfer *x)
     return LAYOUTS;
 }
 
-static int refuse_am(const struct lane *l, const struct xfer *x)
+static int refuse_am(const struct weft_uct *l, const struct xfer *x)
 {
-    if (!lane_in_buffer(x))
-        return lane_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
-                               x->length, x->at, x->local->length);
+    if (!weft_uct_in_buffer(x))
+        return weft_uct_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
+                                   x->length, x->at, x->local->length);
     if (!l->connected)
-        return lane_host->fail(-ENOTCONN, "uct: not connected");
-    return lane_host->fail(-EMSGSIZE,
-                           "uct: %s/%s has no active message of %zu bytes and a header of %zu in "
-                           "this layout",
-                           l->port.place.transport, l->port.place.device, x->length,
-                           x->header_bytes);
+        return weft_uct_host->fail(-ENOTCONN, "uct: not connected");
+    return weft_uct_host->fail(
+        -EMSGSIZE,
+        "uct: %s/%s has no active message of %zu bytes and a header of %zu in "
+        "this layout",
+        l->port.place.transport, l->port.place.device, x->length, x->header_bytes);
 }
 
-int lane_am(struct fabric *fabric, const struct xfer *x)
+int weft_uct_am(struct fabric *fabric, const struct xfer *x)
 {
-    struct lane *l = (struct lane *)fabric;
+    struct weft_uct *l = (struct weft_uct *)fabric;
     ucs_status_t status = UCS_OK;
     /* What is sent most often, first. */
     if (x->how & HINT(SHORT) && x->header_bytes == HEADER && !(x->local->gpu && x->length) &&
-        HEADER + x->length <= l->am_max[LAYOUT_SHORT] && lane_in_buffer(x) && l->connected) {
-        status = uct_ep_am_short(l->ep, LANE_AM, x->header, x->local->address + x->at,
+        HEADER + x->length <= l->am_max[LAYOUT_SHORT] && weft_uct_in_buffer(x) && l->connected) {
+        status = uct_ep_am_short(l->ep, WEFT_UCT_AM, x->header, x->local->address + x->at,
                                  (unsigned)x->length);
         if (__builtin_expect(status == UCS_OK, 1))
             return DONE;
-        return status == UCS_ERR_NO_RESOURCE ? -EAGAIN : lane_refuse(l, "am", status);
+        return status == UCS_ERR_NO_RESOURCE ? -EAGAIN : weft_uct_refuse(l, "am", status);
     }
     enum layout layout = layout_of(l, x);
-    if (!lane_in_buffer(x) || !l->connected || layout == LAYOUTS)
+    if (!weft_uct_in_buffer(x) || !l->connected || layout == LAYOUTS)
         return refuse_am(l, x);
     if (layout == LAYOUT_SHORT) {
         status = am_short(l, x);
     } else if (layout == LAYOUT_BCOPY) {
-        ssize_t packed = uct_ep_am_bcopy(l->ep, LANE_AM, pack, (void *)x, 0);
+        ssize_t packed = uct_ep_am_bcopy(l->ep, WEFT_UCT_AM, pack, (void *)x, 0);
         status = packed < 0 ? (ucs_status_t)packed : UCS_OK;
     } else {
         return am_zcopy(l, x);
     }
     return status == UCS_OK                ? DONE
            : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
-                                           : lane_refuse(l, "am", status);
+                                           : weft_uct_refuse(l, "am", status);
 }

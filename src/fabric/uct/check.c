@@ -15,10 +15,10 @@ struct mirror {
     bool placed, unpacked;
 };
 
-static ucs_status_t reach_memory(const struct lane_port *port, struct mirror *m)
+static ucs_status_t reach_memory(const struct weft_uct_port *port, struct mirror *m)
 {
     uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
-    unsigned char packed[LANE_RKEY_MAX];
+    unsigned char packed[WEFT_UCT_RKEY_MAX];
     uct_mem_alloc_params_t params = {
         .field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_MEM_TYPE |
                       UCT_MEM_ALLOC_PARAM_FIELD_MDS | UCT_MEM_ALLOC_PARAM_FIELD_NAME,
@@ -38,9 +38,9 @@ static ucs_status_t reach_memory(const struct lane_port *port, struct mirror *m)
     return status;
 }
 
-static ucs_status_t reach_self(const struct lane_port *port, struct mirror *m)
+static ucs_status_t reach_self(const struct weft_uct_port *port, struct mirror *m)
 {
-    unsigned char device[LANE_ADDRESS_MAX], iface[LANE_ADDRESS_MAX];
+    unsigned char device[WEFT_UCT_ADDRESS_MAX], iface[WEFT_UCT_ADDRESS_MAX];
     uct_ep_params_t params = {.field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
                                             UCT_EP_PARAM_FIELD_IFACE_ADDR,
                               .iface = port->iface,
@@ -55,7 +55,7 @@ static ucs_status_t reach_self(const struct lane_port *port, struct mirror *m)
     return status == UCS_OK ? uct_ep_create(&params, &m->ep) : status;
 }
 
-static void leave(const struct lane_port *port, struct mirror *m)
+static void leave(const struct weft_uct_port *port, struct mirror *m)
 {
     if (m->ep)
         uct_ep_destroy(m->ep);
@@ -84,8 +84,8 @@ static bool right64(const struct mirror *m, enum amo_op op, bool fetch)
     *target = before;
     ucs_status_t status =
         op == AMO_CSWAP ? uct_ep_atomic_cswap64(m->ep, before, operand, at, rkey, &old, NULL)
-        : fetch ? uct_ep_atomic64_fetch(m->ep, lane_amo_ops[op], operand, &old, at, rkey, NULL)
-                : uct_ep_atomic64_post(m->ep, lane_amo_ops[op], operand, at, rkey);
+        : fetch ? uct_ep_atomic64_fetch(m->ep, weft_uct_amo_ops[op], operand, &old, at, rkey, NULL)
+                : uct_ep_atomic64_post(m->ep, weft_uct_amo_ops[op], operand, at, rkey);
     return status == UCS_OK && *target == expected(op) && (!fetch || old == before);
 }
 
@@ -97,8 +97,8 @@ static bool right32(const struct mirror *m, enum amo_op op, bool fetch)
     *target = before;
     ucs_status_t status =
         op == AMO_CSWAP ? uct_ep_atomic_cswap32(m->ep, before, operand, at, rkey, &old, NULL)
-        : fetch ? uct_ep_atomic32_fetch(m->ep, lane_amo_ops[op], operand, &old, at, rkey, NULL)
-                : uct_ep_atomic32_post(m->ep, lane_amo_ops[op], operand, at, rkey);
+        : fetch ? uct_ep_atomic32_fetch(m->ep, weft_uct_amo_ops[op], operand, &old, at, rkey, NULL)
+                : uct_ep_atomic32_post(m->ep, weft_uct_amo_ops[op], operand, at, rkey);
     return status == UCS_OK && *target == expected(op) && (!fetch || old == before);
 }
 
@@ -116,7 +116,7 @@ static void try_all(const struct mirror *m, uint16_t amo[2][AMO_OPS])
         }
 }
 
-void lane_check_atomics(const struct lane_port *port, struct fabric_facts *facts)
+void weft_uct_check_atomics(const struct weft_uct_port *port, struct fabric_facts *facts)
 {
     struct mirror mirror = {.ep = NULL};
     if (!(facts->verbs & VERB(ATOMIC)) || !(port->domain_attr.cap.flags & UCT_MD_FLAG_RKEY_PTR))

@@ -19,7 +19,7 @@ static const struct manner {
 };
 static const struct manner other_manner = {"", SETTLE_FLUSH, false};
 
-static const struct manner *manner_of(const struct lane_port *port)
+static const struct manner *manner_of(const struct weft_uct_port *port)
 {
     for (size_t i = 0; i < LENGTH(manners); i++)
         if (strcmp(manners[i].transport, port->place.transport) == 0)
@@ -27,7 +27,7 @@ static const struct manner *manner_of(const struct lane_port *port)
     return &other_manner;
 }
 
-enum settle lane_settle(const struct lane_port *port)
+enum settle weft_uct_settle(const struct weft_uct_port *port)
 {
     return manner_of(port)->settle;
 }
@@ -52,7 +52,7 @@ static void add_words(char *text, size_t room, const char *words)
         snprintf(text + used, room - used, "%s", words);
 }
 
-void lane_describe(const struct lane_port *port, char *text, size_t room)
+void weft_uct_describe(const struct weft_uct_port *port, char *text, size_t room)
 {
     static const char *const layouts[LAYOUTS] = {" short", " bcopy", " zcopy"};
     const uct_iface_attr_t *attr = &port->attr;
@@ -132,7 +132,7 @@ static bool any(const size_t max[LAYOUTS])
     return max[LAYOUT_SHORT] || max[LAYOUT_BCOPY] || max[LAYOUT_ZCOPY];
 }
 
-static void verbs(const struct lane_port *port, struct fabric_facts *facts)
+static void verbs(const struct weft_uct_port *port, struct fabric_facts *facts)
 {
     bool has_amo = false;
     for (int i = 0; i < AMO_OPS; i++)
@@ -167,7 +167,7 @@ static void proofs(enum settle settle, struct fabric_facts *facts)
     facts->proves[VERB_AM] = "our buffer may be used again";
 }
 
-static void hints(const struct lane_port *port, struct fabric_facts *facts)
+static void hints(const struct weft_uct_port *port, struct fabric_facts *facts)
 {
     static const unsigned moving[] = {VERB_WRITE, VERB_READ, VERB_AM};
     static const char *const lacks[LAYOUTS] = {"the transport has no short operations",
@@ -192,7 +192,7 @@ static void hints(const struct lane_port *port, struct fabric_facts *facts)
 }
 
 /* Only from where it lies, and only what the domain registers. */
-static void gpus(const struct lane_port *port, struct fabric_facts *facts)
+static void gpus(const struct weft_uct_port *port, struct fabric_facts *facts)
 {
     static const unsigned moving[] = {VERB_WRITE, VERB_READ, VERB_AM};
     uint64_t types = port->domain_attr.cap.reg_mem_types;
@@ -205,15 +205,15 @@ static void gpus(const struct lane_port *port, struct fabric_facts *facts)
             facts->gpu_verbs |= 1U << moving[i];
 }
 
-void lane_facts(const struct lane_port *port, struct fabric_facts *facts)
+void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts)
 {
-    const struct lane_place *place = &port->place;
-    *facts = (struct fabric_facts){.depth = LANE_SLOTS, .max_send = SIZE_MAX};
+    const struct weft_uct_place *place = &port->place;
+    *facts = (struct fabric_facts){.depth = WEFT_UCT_SLOTS, .max_send = SIZE_MAX};
     layouts(&port->attr, facts->layout_max);
     facts->max_header = facts->layout_max[VERB_AM][LAYOUT_ZCOPY] ? port->attr.cap.am.max_hdr : 0;
     atomics(&port->attr, facts);
     verbs(port, facts);
-    proofs(lane_settle(port), facts);
+    proofs(weft_uct_settle(port), facts);
     hints(port, facts);
     gpus(port, facts);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);

@@ -15,13 +15,13 @@ enum { LINE = 64 };
 
 /* ---- bytes as text ---- */
 
-static int add_bytes(struct blob *blob, const char *key, const void *bytes, size_t length)
+static int add_bytes(struct msg *msg, const char *key, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
-    int status = lane_host->blob_add(blob, "%s=", key);
+    int status = weft_uct_host->msg_add(msg, "%s=", key);
     for (size_t i = 0; i < length && !status; i++)
-        status = lane_host->blob_add(blob, "%02x", at[i]);
-    return status ? status : lane_host->blob_add(blob, "\n");
+        status = weft_uct_host->msg_add(msg, "%02x", at[i]);
+    return status ? status : weft_uct_host->msg_add(msg, "\n");
 }
 
 static int digit(char c)
@@ -30,18 +30,19 @@ static int digit(char c)
 }
 
 /* Exactly length bytes, or nothing. */
-static int get_bytes(const struct blob *blob, const char *key, void *bytes, size_t length)
+static int get_bytes(const struct msg *msg, const char *key, void *bytes, size_t length)
 {
-    char text[2 * LANE_RKEY_MAX + 2] = "";
-    int status = lane_host->blob_value(blob, key, text, sizeof text);
+    char text[2 * WEFT_UCT_RKEY_MAX + 2] = "";
+    int status = weft_uct_host->msg_value(msg, key, text, sizeof text);
     if (status && status != -ENOENT)
         return status;
     if (status || strlen(text) != 2 * length)
-        return lane_host->fail(-EPROTO, "uct: the other end gave no %s of %zu bytes", key, length);
+        return weft_uct_host->fail(-EPROTO, "uct: the other end gave no %s of %zu bytes", key,
+                                   length);
     for (size_t i = 0; i < length; i++) {
         int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
         if (high < 0 || low < 0)
-            return lane_host->fail(-EPROTO, "uct: the other end's %s is no number", key);
+            return weft_uct_host->fail(-EPROTO, "uct: the other end's %s is no number", key);
         ((unsigned char *)bytes)[i] = (unsigned char)(high << 4 | low);
     }
     return 0;
@@ -55,7 +56,7 @@ static size_t mark_at(size_t length)
     return (length + LINE - 1) / LINE * LINE;
 }
 
-static int place(struct lane *l, struct region *region, struct lane_exposed *e)
+static int place(struct weft_uct *l, struct region *region, struct weft_uct_exposed *e)
 {
     size_t bytes = mark_at(region->length) + LINE;
     uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
@@ -67,14 +68,15 @@ static int place(struct lane *l, struct region *region, struct lane_exposed *e)
         .mds = {.mds = &l->port.place.domain, .count = 1},
         .name = "weft"};
     if (bytes < region->length || bytes > l->port.domain_attr.cap.max_alloc)
-        return lane_host->fail(-ENOMEM, "uct: %zu bytes, and %s can place %" PRIu64, region->length,
-                               l->port.place.transport, l->port.domain_attr.cap.max_alloc);
-    int enough = lane_host->memory_enough(bytes);
+        return weft_uct_host->fail(-ENOMEM, "uct: %zu bytes, and %s can place %" PRIu64,
+                                   region->length, l->port.place.transport,
+                                   l->port.domain_attr.cap.max_alloc);
+    int enough = weft_uct_host->memory_enough(bytes);
     if (enough)
         return enough;
     ucs_status_t status = uct_mem_alloc(bytes, &method, 1, &params, &e->memory);
     if (status != UCS_OK)
-        return lane_refuse(l, "placing memory", status);
+        return weft_uct_refuse(l, "placing memory", status);
     /* Touched, so that no page fault is measured. */
     memset(e->memory.address, 0, bytes);
     e->placed = true;
@@ -86,39 +88,40 @@ static int place(struct lane *l, struct region *region, struct lane_exposed *e)
     return 0;
 }
 
-static int enlist(struct lane *l, const struct region *region, struct lane_exposed *e)
+static int enlist(struct weft_uct *l, const struct region *region, struct weft_uct_exposed *e)
 {
     if (!(l->port.domain_attr.cap.flags & UCT_MD_FLAG_REG))
-        return lane_host->fail(-ENOTSUP, "uct: %s reaches only memory that it has placed itself",
-                               l->port.place.transport);
+        return weft_uct_host->fail(-ENOTSUP,
+                                   "uct: %s reaches only memory that it has placed itself",
+                                   l->port.place.transport);
     ucs_status_t status = uct_md_mem_reg(l->port.place.domain, region->address, region->length,
                                          UCT_MD_MEM_ACCESS_ALL, &e->memh);
     if (status != UCS_OK)
-        return lane_refuse(l, "registering memory", status);
+        return weft_uct_refuse(l, "registering memory", status);
     e->registered = true;
     return 0;
 }
 
-static int print_key(const struct lane *l, const struct lane_exposed *e, struct blob *key)
+static int print_key(const struct weft_uct *l, const struct weft_uct_exposed *e, struct msg *key)
 {
-    unsigned char packed[LANE_RKEY_MAX] = {0};
+    unsigned char packed[WEFT_UCT_RKEY_MAX] = {0};
     size_t size = l->port.domain_attr.rkey_packed_size;
     ucs_status_t packs = UCS_OK;
-    int status = lane_host->blob_print(
+    int status = weft_uct_host->msg_print(
         key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nmark=%d\n",
         (uint64_t)(uintptr_t)e->region->address, e->region->length, e->key, (int)(e - l->exposed),
         e->mark ? 1 : 0);
     if (status || !(l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_RKEY))
         return status;
     if (size > sizeof packed)
-        return lane_host->fail(-EMSGSIZE, "uct: a key of %zu bytes", size);
+        return weft_uct_host->fail(-EMSGSIZE, "uct: a key of %zu bytes", size);
     if (size)
         packs = uct_md_mkey_pack(l->port.place.domain, e->memh, packed);
     return packs == UCS_OK ? add_bytes(key, "rkey", packed, size)
-                           : lane_refuse(l, "packing a key", packs);
+                           : weft_uct_refuse(l, "packing a key", packs);
 }
 
-static void unexpose(struct lane *l, struct lane_exposed *e)
+static void unexpose(struct weft_uct *l, struct weft_uct_exposed *e)
 {
     if (e->mark)
         *e->mark = 0;
@@ -128,17 +131,17 @@ static void unexpose(struct lane *l, struct lane_exposed *e)
     }
     if (e->registered)
         uct_md_mem_dereg(l->port.place.domain, e->memh);
-    *e = (struct lane_exposed){0};
+    *e = (struct weft_uct_exposed){0};
 }
 
-int lane_expose(struct fabric *fabric, struct region *region, struct blob *key)
+int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
-    struct lane *l = (struct lane *)fabric;
-    struct lane_exposed *e = l->exposed;
-    while (e < l->exposed + LANE_ENTRIES && e->region)
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    struct weft_uct_exposed *e = l->exposed;
+    while (e < l->exposed + WEFT_UCT_ENTRIES && e->region)
         e++;
-    if (e == l->exposed + LANE_ENTRIES)
-        return lane_host->fail(-ENOSPC, "uct: more than %d regions", LANE_ENTRIES);
+    if (e == l->exposed + WEFT_UCT_ENTRIES)
+        return weft_uct_host->fail(-ENOSPC, "uct: more than %d regions", WEFT_UCT_ENTRIES);
     int status = region->address ? enlist(l, region, e) : place(l, region, e);
     if (status)
         return status;
@@ -153,10 +156,10 @@ int lane_expose(struct fabric *fabric, struct region *region, struct blob *key)
 }
 
 /* Puts a word of our note into their notice. */
-static ucs_status_t tell(struct lane *l, size_t at)
+static ucs_status_t tell(struct weft_uct *l, size_t at)
 {
     struct xfer none = {.length = sizeof(uint64_t)};
-    struct lane_slot *slot = lane_slot_take(l, VERBS, &none);
+    struct weft_uct_slot *slot = weft_uct_slot_take(l, VERBS, &none);
     uct_iov_t iov = {.buffer = (char *)&l->note + at, .length = sizeof(uint64_t), .count = 1};
     if (!slot)
         return UCS_ERR_NO_RESOURCE;
@@ -165,28 +168,28 @@ static ucs_status_t tell(struct lane *l, size_t at)
         uct_ep_put_zcopy(l->ep, &iov, 1, l->their_notice + at, UCT_INVALID_RKEY, &slot->done);
     if (status == UCS_INPROGRESS)
         return UCS_OK;
-    lane_slot_give(slot);
+    weft_uct_slot_give(slot);
     return status;
 }
 
-void lane_withdraw(struct fabric *fabric, struct region *region)
+void weft_uct_withdraw(struct fabric *fabric, struct region *region)
 {
-    struct lane *l = (struct lane *)fabric;
-    for (int i = 0; i < LANE_ENTRIES; i++) {
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    for (int i = 0; i < WEFT_UCT_ENTRIES; i++) {
         if (l->exposed[i].region != region)
             continue;
         if (l->connected && l->has_notice)
-            (void)tell(l, offsetof(struct lane_notice, alive) + (size_t)i * sizeof(uint64_t));
+            (void)tell(l, offsetof(struct weft_uct_notice, alive) + (size_t)i * sizeof(uint64_t));
         else if (l->connected && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
-            lane_mail_withdrawn(l, (uint64_t)i);
-        lane_drain(l);
+            weft_uct_mail_withdrawn(l, (uint64_t)i);
+        weft_uct_drain(l);
         unexpose(l, &l->exposed[i]);
     }
 }
 
 /* In shared memory what is under way needs nobody else, and must not be there when the endpoint
  * goes; elsewhere the endpoint takes it along. */
-void lane_drain(struct lane *l)
+void weft_uct_drain(struct weft_uct *l)
 {
     enum { LAPS = 100000 };
     if (l->port.place.type != UCT_DEVICE_TYPE_SHM || l->settle == SETTLE_FENCE)
@@ -199,45 +202,46 @@ void lane_drain(struct lane *l)
 
 /* ---- the connection ---- */
 
-static bool to_iface(const struct lane *l)
+static bool to_iface(const struct weft_uct *l)
 {
     return l->port.attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE;
 }
 
-static bool has_am(const struct lane *l)
+static bool has_am(const struct weft_uct *l)
 {
     return l->am_max[LAYOUT_SHORT] || l->am_max[LAYOUT_BCOPY];
 }
 
-static int add_endpoint(struct lane *l, struct blob *mine)
+static int add_endpoint(struct weft_uct *l, struct msg *mine)
 {
-    unsigned char bytes[LANE_ADDRESS_MAX] = {0};
+    unsigned char bytes[WEFT_UCT_ADDRESS_MAX] = {0};
     uct_ep_params_t params = {.field_mask = UCT_EP_PARAM_FIELD_IFACE, .iface = l->port.iface};
     ucs_status_t status = l->ep ? UCS_OK : uct_ep_create(&params, &l->ep);
     if (status == UCS_OK && l->port.attr.ep_addr_len <= sizeof bytes)
         status = uct_ep_get_address(l->ep, (uct_ep_addr_t *)(void *)bytes);
     if (status != UCS_OK)
-        return lane_refuse(l, "an endpoint", status);
+        return weft_uct_refuse(l, "an endpoint", status);
     return add_bytes(mine, "ep", bytes, l->port.attr.ep_addr_len);
 }
 
-int lane_address(struct fabric *fabric, struct blob *mine)
+int weft_uct_address(struct fabric *fabric, struct msg *mine)
 {
-    struct lane *l = (struct lane *)fabric;
+    struct weft_uct *l = (struct weft_uct *)fabric;
     const uct_iface_attr_t *attr = &l->port.attr;
-    unsigned char device[LANE_ADDRESS_MAX] = {0}, iface[LANE_ADDRESS_MAX] = {0};
+    unsigned char device[WEFT_UCT_ADDRESS_MAX] = {0}, iface[WEFT_UCT_ADDRESS_MAX] = {0};
     if (attr->device_addr_len > sizeof device || attr->iface_addr_len > sizeof iface ||
-        attr->ep_addr_len > LANE_ADDRESS_MAX)
-        return lane_host->fail(-EMSGSIZE, "uct: %s has addresses of more than %d bytes",
-                               l->port.place.transport, LANE_ADDRESS_MAX);
+        attr->ep_addr_len > WEFT_UCT_ADDRESS_MAX)
+        return weft_uct_host->fail(-EMSGSIZE, "uct: %s has addresses of more than %d bytes",
+                                   l->port.place.transport, WEFT_UCT_ADDRESS_MAX);
     ucs_status_t status =
         uct_iface_get_device_address(l->port.iface, (uct_device_addr_t *)(void *)device);
     if (status == UCS_OK && to_iface(l))
         status = uct_iface_get_address(l->port.iface, (uct_iface_addr_t *)(void *)iface);
     if (status != UCS_OK)
-        return lane_refuse(l, "an address", status);
-    int printed = lane_host->blob_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
-                                        l->port.place.transport, (uint64_t)(uintptr_t)&l->notice);
+        return weft_uct_refuse(l, "an address", status);
+    int printed =
+        weft_uct_host->msg_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
+                                 l->port.place.transport, (uint64_t)(uintptr_t)&l->notice);
     if (!printed)
         printed = add_bytes(mine, "device", device, attr->device_addr_len);
     if (!printed && to_iface(l))
@@ -247,22 +251,22 @@ int lane_address(struct fabric *fabric, struct blob *mine)
     return printed;
 }
 
-static int unreachable(const struct lane *l)
+static int unreachable(const struct weft_uct *l)
 {
     if (l->port.place.type == UCT_DEVICE_TYPE_SELF)
-        return lane_host->fail(-EHOSTUNREACH, "uct: %s connects a process with itself only",
-                               l->port.place.transport);
-    return lane_host->fail(-EHOSTUNREACH, "uct: the other end cannot be reached by %s/%s%s",
-                           l->port.place.transport, l->port.place.device,
-                           l->port.place.type == UCT_DEVICE_TYPE_SHM
-                               ? ": that takes the same machine and the same container"
-                               : "");
+        return weft_uct_host->fail(-EHOSTUNREACH, "uct: %s connects a process with itself only",
+                                   l->port.place.transport);
+    return weft_uct_host->fail(-EHOSTUNREACH, "uct: the other end cannot be reached by %s/%s%s",
+                               l->port.place.transport, l->port.place.device,
+                               l->port.place.type == UCT_DEVICE_TYPE_SHM
+                                   ? ": that takes the same machine and the same container"
+                                   : "");
 }
 
-static int make_endpoint(struct lane *l, const struct blob *theirs)
+static int make_endpoint(struct weft_uct *l, const struct msg *theirs)
 {
     const uct_iface_attr_t *attr = &l->port.attr;
-    unsigned char device[LANE_ADDRESS_MAX], other[LANE_ADDRESS_MAX];
+    unsigned char device[WEFT_UCT_ADDRESS_MAX], other[WEFT_UCT_ADDRESS_MAX];
     uct_ep_params_t params = {.field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
                                             UCT_EP_PARAM_FIELD_IFACE_ADDR,
                               .iface = l->port.iface,
@@ -283,21 +287,21 @@ static int make_endpoint(struct lane *l, const struct blob *theirs)
     else
         made = l->ep ? uct_ep_connect_to_ep(l->ep, params.dev_addr, (uct_ep_addr_t *)(void *)other)
                      : UCS_ERR_NOT_CONNECTED;
-    return made == UCS_OK ? 0 : lane_refuse(l, "connecting", made);
+    return made == UCS_OK ? 0 : weft_uct_refuse(l, "connecting", made);
 }
 
-static int same_transport(const struct lane *l, const struct blob *theirs)
+static int same_transport(const struct weft_uct *l, const struct msg *theirs)
 {
     char transport[UCT_TL_NAME_MAX] = "";
-    int status = lane_host->blob_value(theirs, "transport", transport, sizeof transport);
+    int status = weft_uct_host->msg_value(theirs, "transport", transport, sizeof transport);
     if (status)
-        return lane_host->fail(-EPROTO, "uct: what the other end gave is no address");
+        return weft_uct_host->fail(-EPROTO, "uct: what the other end gave is no address");
     for (char *at = transport; *at; at++)
         if (!isalnum((unsigned char)*at) && *at != '_')
             *at = '?';
     if (strcmp(transport, l->port.place.transport) != 0)
-        return lane_host->fail(-EPROTO, "uct: the other end uses %s, this one %s", transport,
-                               l->port.place.transport);
+        return weft_uct_host->fail(-EPROTO, "uct: the other end uses %s, this one %s", transport,
+                                   l->port.place.transport);
     return 0;
 }
 
@@ -316,9 +320,10 @@ static bool word_at(const volatile uint64_t *address, uint64_t *word)
 }
 
 /* What the key opens, and where it says that it is no longer good. */
-static int unlock(struct lane *l, struct lane_remote *r, const struct blob *key, uint64_t marked)
+static int unlock(struct weft_uct *l, struct weft_uct_remote *r, const struct msg *key,
+                  uint64_t marked)
 {
-    unsigned char packed[LANE_RKEY_MAX];
+    unsigned char packed[WEFT_UCT_RKEY_MAX];
     void *mapped = NULL;
     r->rkey = UCT_INVALID_RKEY;
     if (!(l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_RKEY))
@@ -328,40 +333,40 @@ static int unlock(struct lane *l, struct lane_remote *r, const struct blob *key,
         return status;
     ucs_status_t opens = uct_rkey_unpack(l->port.place.component, packed, &r->bundle);
     if (opens != UCS_OK)
-        return lane_refuse(l, "the other end's key", opens);
+        return weft_uct_refuse(l, "the other end's key", opens);
     r->unpacked = true;
     r->rkey = r->bundle.rkey;
     if (!(l->port.domain_attr.cap.flags & UCT_MD_FLAG_RKEY_PTR) || !marked)
         return 0;
     opens = uct_rkey_ptr(l->port.place.component, &r->bundle, r->base, &mapped);
     if (opens != UCS_OK)
-        return lane_refuse(l, "the other end's memory", opens);
+        return weft_uct_refuse(l, "the other end's memory", opens);
     r->alive = (const volatile uint64_t *)(void *)((char *)mapped + mark_at(r->length));
     /* Both its ends are there, or what the other end said of it is not true. */
     uint64_t first, mark = 0;
     if (!word_at(mapped, &first) || !word_at(r->alive, &mark) || mark != r->key)
-        return lane_host->fail(-EPROTO, "uct: the other end's memory is not what its key says");
+        return weft_uct_host->fail(-EPROTO, "uct: the other end's memory is not what its key says");
     return 0;
 }
 
-static int add_remote(struct lane *l, const struct blob *key)
+static int add_remote(struct weft_uct *l, const struct msg *key)
 {
-    struct lane_remote *r = &l->remotes[l->remote_count];
+    struct weft_uct_remote *r = &l->remotes[l->remote_count];
     uint64_t length = 0, entry = 0, mark = 0;
-    int status = lane_host->blob_number(key, "base", &r->base);
+    int status = weft_uct_host->msg_number(key, "base", &r->base);
     if (!status)
-        status = lane_host->blob_number(key, "length", &length);
+        status = weft_uct_host->msg_number(key, "length", &length);
     if (!status)
-        status = lane_host->blob_number(key, "key", &r->key);
+        status = weft_uct_host->msg_number(key, "key", &r->key);
     if (!status)
-        status = lane_host->blob_number(key, "entry", &entry);
+        status = weft_uct_host->msg_number(key, "entry", &entry);
     if (!status)
-        status = lane_host->blob_number(key, "mark", &mark);
+        status = weft_uct_host->msg_number(key, "mark", &mark);
     if (status)
         return status;
-    if (entry >= LANE_ENTRIES || length > UINT64_MAX - r->base ||
+    if (entry >= WEFT_UCT_ENTRIES || length > UINT64_MAX - r->base ||
         length > SIZE_MAX - (size_t)2 * LINE)
-        return lane_host->fail(-EPROTO, "uct: the other end's key makes no sense");
+        return weft_uct_host->fail(-EPROTO, "uct: the other end's key makes no sense");
     r->length = (size_t)length;
     l->notice.alive[entry] = r->key;
     r->alive = &l->notice.alive[entry];
@@ -371,15 +376,15 @@ static int add_remote(struct lane *l, const struct blob *key)
     return status;
 }
 
-static int link_up(struct lane *l, const struct blob *theirs, const struct blob *keys, int n)
+static int link_up(struct weft_uct *l, const struct msg *theirs, const struct msg *keys, int n)
 {
-    int status = l->tried ? lane_host->fail(-ENOTCONN, "uct: the ends did not come together")
+    int status = l->tried ? weft_uct_host->fail(-ENOTCONN, "uct: the ends did not come together")
                           : same_transport(l, theirs);
     l->tried = true;
-    if (!status && n > LANE_ENTRIES)
-        status = lane_host->fail(-ENOSPC, "uct: more than %d regions", LANE_ENTRIES);
+    if (!status && n > WEFT_UCT_ENTRIES)
+        status = weft_uct_host->fail(-ENOSPC, "uct: more than %d regions", WEFT_UCT_ENTRIES);
     if (!status)
-        status = lane_host->blob_number(theirs, "notice", &l->their_notice);
+        status = weft_uct_host->msg_number(theirs, "notice", &l->their_notice);
     for (int i = 0; i < n && !status; i++)
         status = add_remote(l, &keys[i]);
     if (!status)
@@ -389,30 +394,31 @@ static int link_up(struct lane *l, const struct blob *theirs, const struct blob 
 }
 
 /* A word each way: by active message, or else by a put, if that needs no key. */
-static int hello(struct lane *l)
+static int hello(struct weft_uct *l)
 {
     const volatile uint64_t *heard = &l->notice.hello;
     bool puts =
         l->put_max[LAYOUT_ZCOPY] && !(l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_RKEY);
     if (has_am(l))
-        return lane_mail_hello(l);
+        return weft_uct_mail_hello(l);
     if (!puts)
         return DONE;
     if (!l->has_notice) {
         l->note.hello = l->mail.word;
-        ucs_status_t status = tell(l, offsetof(struct lane_notice, hello));
+        ucs_status_t status = tell(l, offsetof(struct weft_uct_notice, hello));
         if (status != UCS_OK)
-            return status == UCS_ERR_NO_RESOURCE ? LATER : lane_refuse(l, "a first word", status);
+            return status == UCS_ERR_NO_RESOURCE ? LATER
+                                                 : weft_uct_refuse(l, "a first word", status);
         l->has_notice = true;
     }
     /* Ours must have arrived too: nobody may poll here afterwards. */
     return *heard == l->mail.word && !l->taken ? DONE : LATER;
 }
 
-int lane_connect(struct fabric *fabric, const struct blob *theirs, const struct blob *keys, int n,
-                 struct remote *remote)
+int weft_uct_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+                     struct remote *remote)
 {
-    struct lane *l = (struct lane *)fabric;
+    struct weft_uct *l = (struct weft_uct *)fabric;
     int status = l->linked ? 0 : link_up(l, theirs, keys, n);
     if (status)
         return status;
@@ -426,7 +432,8 @@ int lane_connect(struct fabric *fabric, const struct blob *theirs, const struct 
     ucs_async_poll(l->port.async);
     uct_worker_progress(l->worker);
     if (l->todo & TODO_LOST)
-        return lane_host->fail(-ECONNRESET, "uct: the other end cannot be reached: %s", l->reason);
+        return weft_uct_host->fail(-ECONNRESET, "uct: the other end cannot be reached: %s",
+                                   l->reason);
     status = hello(l);
     l->connected = status == DONE;
     return status;

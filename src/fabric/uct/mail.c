@@ -14,19 +14,19 @@ enum {
     PIECES = 8 /* a poll sends so many */
 };
 
-static inline bool room_for(const struct lane_mail *m, size_t length)
+static inline bool room_for(const struct weft_uct_mail *m, size_t length)
 {
-    return m->sent - m->acked + lane_units(length) <= WINDOW;
+    return m->sent - m->acked + weft_uct_units(length) <= WINDOW;
 }
 
-static inline uint64_t head_of(const struct lane_mail *m, enum kind kind)
+static inline uint64_t head_of(const struct weft_uct_mail *m, enum kind kind)
 {
     return m->consumed << KIND_BITS | (uint64_t)kind;
 }
 
-void lane_mail_open(struct lane *l, const char *nonce)
+void weft_uct_mail_open(struct weft_uct *l, const char *nonce)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     m->word = 14695981039346656037U;
     for (const char *at = nonce; *at; at++)
         m->word = (m->word ^ (unsigned char)*at) * 1099511628211U;
@@ -39,10 +39,10 @@ void lane_mail_open(struct lane *l, const char *nonce)
     m->last = &m->first;
 }
 
-void lane_mail_close(struct lane *l)
+void weft_uct_mail_close(struct weft_uct *l)
 {
     while (l->mail.first) {
-        struct lane_packet *packet = l->mail.first;
+        struct weft_uct_packet *packet = l->mail.first;
         l->mail.first = packet->next;
         free(packet);
     }
@@ -65,20 +65,21 @@ static size_t pack(void *to, void *arg)
     return p->head_bytes + p->length;
 }
 
-static ucs_status_t put_bcopy(struct lane *l, struct parcel *parcel)
+static ucs_status_t put_bcopy(struct weft_uct *l, struct parcel *parcel)
 {
-    ssize_t packed = uct_ep_am_bcopy(l->ep, LANE_MAIL, pack, parcel, 0);
+    ssize_t packed = uct_ep_am_bcopy(l->ep, WEFT_UCT_MAIL, pack, parcel, 0);
     return packed < 0 ? (ucs_status_t)packed : UCS_OK;
 }
 
 /* One packet that needs no waiting for. */
-static inline ucs_status_t try_put(struct lane *l, enum kind kind, const void *data, size_t length)
+static inline ucs_status_t try_put(struct weft_uct *l, enum kind kind, const void *data,
+                                   size_t length)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     uint64_t head = head_of(m, kind);
     ucs_status_t status;
     if (HEAD + length <= l->am_max[LAYOUT_SHORT]) {
-        status = uct_ep_am_short(l->ep, LANE_MAIL, head, data, (unsigned)length);
+        status = uct_ep_am_short(l->ep, WEFT_UCT_MAIL, head, data, (unsigned)length);
     } else {
         struct parcel parcel = {.head = {head}, .head_bytes = HEAD, .data = data, .length = length};
         status = put_bcopy(l, &parcel);
@@ -89,17 +90,17 @@ static inline ucs_status_t try_put(struct lane *l, enum kind kind, const void *d
 }
 
 /* 0, or -EAGAIN, or why not. */
-static inline int put(struct lane *l, enum kind kind, const void *data, size_t length)
+static inline int put(struct weft_uct *l, enum kind kind, const void *data, size_t length)
 {
     ucs_status_t status = try_put(l, kind, data, length);
     return status == UCS_OK                ? 0
            : status == UCS_ERR_NO_RESOURCE ? -EAGAIN
-                                           : lane_refuse(l, "send", status);
+                                           : weft_uct_refuse(l, "send", status);
 }
 
-int lane_mail_hello(struct lane *l)
+int weft_uct_mail_hello(struct weft_uct *l)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     int status = m->said ? 0 : put(l, HELLO, &m->word, sizeof m->word);
     if (status && status != -EAGAIN)
         return status;
@@ -109,27 +110,27 @@ int lane_mail_hello(struct lane *l)
 
 /* If there is no room for it, or nobody, it is not told: whoever leaves does not wait, and has said
  * why he does. */
-void lane_mail_withdrawn(struct lane *l, uint64_t entry)
+void weft_uct_mail_withdrawn(struct weft_uct *l, uint64_t entry)
 {
     (void)try_put(l, WITHDRAWN, &entry, sizeof entry);
 }
 
 /* ---- messages out ---- */
 
-static void out_complete(struct lane_outgoing *o, int status)
+static void out_complete(struct weft_uct_outgoing *o, int status)
 {
     o->complete = true;
-    *lane_event(o->lane) =
+    *weft_uct_event(o->lane) =
         (struct completion){.id = o->id, .verb = VERB_SEND, .status = status, .length = o->length};
 }
 
 static void out_done(uct_completion_t *done)
 {
-    struct lane_outgoing *o = (struct lane_outgoing *)done;
-    out_complete(o, done->status == UCS_OK ? 0 : lane_refuse(o->lane, "send", done->status));
+    struct weft_uct_outgoing *o = (struct weft_uct_outgoing *)done;
+    out_complete(o, done->status == UCS_OK ? 0 : weft_uct_refuse(o->lane, "send", done->status));
 }
 
-static ucs_status_t put_fragment(struct lane *l, struct lane_outgoing *o, size_t piece)
+static ucs_status_t put_fragment(struct weft_uct *l, struct weft_uct_outgoing *o, size_t piece)
 {
     struct parcel parcel = {.head = {head_of(&l->mail, o->moved ? MORE : FIRST), o->length},
                             .head_bytes = o->moved ? HEAD : 2 * HEAD,
@@ -139,7 +140,7 @@ static ucs_status_t put_fragment(struct lane *l, struct lane_outgoing *o, size_t
         return put_bcopy(l, &parcel);
     uct_iov_t iov = {.buffer = (void *)parcel.data, .length = piece, .memh = o->memh, .count = 1};
     o->done.count++;
-    ucs_status_t status = uct_ep_am_zcopy(l->ep, LANE_MAIL, parcel.head,
+    ucs_status_t status = uct_ep_am_zcopy(l->ep, WEFT_UCT_MAIL, parcel.head,
                                           (unsigned)parcel.head_bytes, &iov, 1, 0, &o->done);
     if (status != UCS_INPROGRESS)
         o->done.count--;
@@ -147,9 +148,9 @@ static ucs_status_t put_fragment(struct lane *l, struct lane_outgoing *o, size_t
 }
 
 /* DONE: all of it is on its way. */
-static int send_fragments(struct lane *l, struct lane_outgoing *o, int *pieces)
+static int send_fragments(struct weft_uct *l, struct weft_uct_outgoing *o, int *pieces)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     while (o->moved < o->length) {
         size_t left = o->length - o->moved;
         size_t piece = left < m->fragment_most ? left : m->fragment_most;
@@ -159,42 +160,42 @@ static int send_fragments(struct lane *l, struct lane_outgoing *o, int *pieces)
         if (status == UCS_ERR_NO_RESOURCE)
             return LATER;
         if (status != UCS_OK)
-            return lane_refuse(l, "send", status);
+            return weft_uct_refuse(l, "send", status);
         m->told = m->consumed;
-        m->sent += lane_units(piece);
+        m->sent += weft_uct_units(piece);
         o->moved += piece;
     }
     return DONE;
 }
 
-static int send_pull(struct lane *l, const struct lane_outgoing *o)
+static int send_pull(struct weft_uct *l, const struct weft_uct_outgoing *o)
 {
-    struct lane_mail *m = &l->mail;
-    struct lane_news news = {.entry = o->entry, .at = o->at, .length = o->length};
+    struct weft_uct_mail *m = &l->mail;
+    struct weft_uct_news news = {.entry = o->entry, .at = o->at, .length = o->length};
     if (!room_for(m, 0))
         return LATER;
     int status = put(l, PULL, &news, sizeof news);
     if (status)
         return status == -EAGAIN ? LATER : status;
-    m->sent += lane_units(0);
+    m->sent += weft_uct_units(0);
     m->asked++;
     return DONE;
 }
 
-static int send_whole(struct lane *l, const char *from, size_t length)
+static int send_whole(struct weft_uct *l, const char *from, size_t length)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     if (!room_for(m, length))
         return -EAGAIN;
     int status = put(l, WHOLE, from, length);
     if (status)
         return status;
-    m->sent += lane_units(length);
+    m->sent += weft_uct_units(length);
     return DONE;
 }
 
 /* As far as the oldest that waits can go now. */
-static int advance(struct lane *l, struct lane_outgoing *o, int *pieces)
+static int advance(struct weft_uct *l, struct weft_uct_outgoing *o, int *pieces)
 {
     if (o->pull)
         return send_pull(l, o);
@@ -210,63 +211,63 @@ static int advance(struct lane *l, struct lane_outgoing *o, int *pieces)
     return status;
 }
 
-static void send_waiting(struct lane *l)
+static void send_waiting(struct weft_uct *l)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     int pieces = PIECES;
     while (m->out_next != m->out_head) {
-        struct lane_outgoing *o = &m->out[m->out_next % LANE_SENDS];
+        struct weft_uct_outgoing *o = &m->out[m->out_next % WEFT_UCT_SENDS];
         int status = advance(l, o, &pieces);
         if (status == LATER)
             break;
         if (status < 0) {
             out_complete(o, status);
-            lane_lose(l, UCS_ERR_IO_ERROR, "a message could not be sent");
+            weft_uct_lose(l, UCS_ERR_IO_ERROR, "a message could not be sent");
         }
         m->out_next++;
     }
-    while (m->out_tail != m->out_next && m->out[m->out_tail % LANE_SENDS].complete)
+    while (m->out_tail != m->out_next && m->out[m->out_tail % WEFT_UCT_SENDS].complete)
         m->out_tail++;
     if (m->out_next == m->out_head)
         l->todo &= ~(unsigned)TODO_OUT;
 }
 
-static int enqueue(struct lane *l, const struct xfer *x, bool pull)
+static int enqueue(struct weft_uct *l, const struct xfer *x, bool pull)
 {
-    struct lane_mail *m = &l->mail;
-    while (m->out_tail != m->out_next && m->out[m->out_tail % LANE_SENDS].complete)
+    struct weft_uct_mail *m = &l->mail;
+    while (m->out_tail != m->out_next && m->out[m->out_tail % WEFT_UCT_SENDS].complete)
         m->out_tail++;
-    if (m->out_head - m->out_tail == LANE_SENDS)
+    if (m->out_head - m->out_tail == WEFT_UCT_SENDS)
         return -EAGAIN;
-    struct lane_outgoing *o = &m->out[m->out_head % LANE_SENDS];
-    *o = (struct lane_outgoing){.done = {.func = out_done, .count = 1, .status = UCS_OK},
-                                .lane = l,
-                                .from = x->local->address + x->at,
-                                .memh = lane_memh(l, x->local),
-                                .length = x->length,
-                                .id = x->id,
-                                .entry = LANE_ENTRIES,
-                                .at = x->at,
-                                .pull = pull};
-    for (uint64_t i = 0; i < LANE_ENTRIES && pull; i++)
+    struct weft_uct_outgoing *o = &m->out[m->out_head % WEFT_UCT_SENDS];
+    *o = (struct weft_uct_outgoing){.done = {.func = out_done, .count = 1, .status = UCS_OK},
+                                    .lane = l,
+                                    .from = x->local->address + x->at,
+                                    .memh = weft_uct_memh(l, x->local),
+                                    .length = x->length,
+                                    .id = x->id,
+                                    .entry = WEFT_UCT_ENTRIES,
+                                    .at = x->at,
+                                    .pull = pull};
+    for (uint64_t i = 0; i < WEFT_UCT_ENTRIES && pull; i++)
         if (l->exposed[i].region == x->local)
             o->entry = i;
-    if (pull && o->entry == LANE_ENTRIES)
-        return lane_host->fail(-EINVAL, "uct: a rendezvous from memory that is not exposed");
+    if (pull && o->entry == WEFT_UCT_ENTRIES)
+        return weft_uct_host->fail(-EINVAL, "uct: a rendezvous from memory that is not exposed");
     m->out_head++;
     l->todo |= TODO_OUT;
     send_waiting(l);
     return LATER;
 }
 
-int lane_send(struct fabric *fabric, const struct xfer *x)
+int weft_uct_send(struct fabric *fabric, const struct xfer *x)
 {
-    struct lane *l = (struct lane *)fabric;
-    struct lane_mail *m = &l->mail;
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    struct weft_uct_mail *m = &l->mail;
     bool rendezvous = x->how & HINT(RENDEZVOUS) && m->pulls;
-    if (!l->connected || !lane_in_buffer(x))
-        return lane_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
-                               x->length, x->at, x->local->length);
+    if (!l->connected || !weft_uct_in_buffer(x))
+        return weft_uct_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
+                                   x->length, x->at, x->local->length);
     /* Messages never overtake each other. */
     if (!rendezvous && x->length <= m->whole_most && m->out_next == m->out_head)
         return send_whole(l, x->local->address + x->at, x->length);
@@ -275,19 +276,19 @@ int lane_send(struct fabric *fabric, const struct xfer *x)
 
 /* ---- what the other end tells, and is told ---- */
 
-void lane_mail_bad(struct lane *l)
+void weft_uct_mail_bad(struct weft_uct *l)
 {
-    lane_lose(l, UCS_ERR_IO_ERROR, "it sent what makes no sense");
+    weft_uct_lose(l, UCS_ERR_IO_ERROR, "it sent what makes no sense");
 }
 
 /* Descriptors are pulled in order: the oldest that wait are the ones. */
-void lane_mail_pulled(struct lane *l, uint64_t count)
+void weft_uct_mail_pulled(struct weft_uct *l, uint64_t count)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     if (count > m->asked)
-        return lane_mail_bad(l);
+        return weft_uct_mail_bad(l);
     for (uint64_t i = m->out_tail; i != m->out_next && m->pulled < count; i++) {
-        struct lane_outgoing *o = &m->out[i % LANE_SENDS];
+        struct weft_uct_outgoing *o = &m->out[i % WEFT_UCT_SENDS];
         if (!o->pull || o->complete)
             continue;
         out_complete(o, 0);
@@ -295,15 +296,15 @@ void lane_mail_pulled(struct lane *l, uint64_t count)
     }
 }
 
-static void tell_owed(struct lane *l)
+static void tell_owed(struct weft_uct *l)
 {
-    struct lane_mail *m = &l->mail;
+    struct weft_uct_mail *m = &l->mail;
     if (m->pulls_told != m->pulls_done) {
         uint64_t count = m->pulls_done;
         if (put(l, PULLED, &count, sizeof count))
             return;
         m->pulls_told = count;
-    } else if (m->consumed - m->told >= LANE_TELL_EVERY) {
+    } else if (m->consumed - m->told >= WEFT_UCT_TELL_EVERY) {
         uint64_t nothing = 0;
         if (put(l, ACK, &nothing, sizeof nothing))
             return;
@@ -311,10 +312,10 @@ static void tell_owed(struct lane *l)
     l->todo &= ~(unsigned)TODO_OWED;
 }
 
-void lane_mail_work(struct lane *l)
+void weft_uct_mail_work(struct weft_uct *l)
 {
     if (l->todo & TODO_IN)
-        lane_inbox_work(l);
+        weft_uct_inbox_work(l);
     if (l->todo & TODO_OWED)
         tell_owed(l);
     if (l->todo & TODO_OUT)

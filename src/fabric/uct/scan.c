@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What there is: components have memory domains, domains have transports on devices. The text
  * "TL/DEV", "TL" or "/DEV" chooses one of them. */
+#include "fabric/choose.h"
 #include "fabric/uct/uct.h"
 
 #include <arpa/inet.h>
@@ -13,7 +14,7 @@
 /* ---- going through them all ---- */
 
 /* Returns true to take the place, whose domain then stays open. */
-typedef bool visitor(void *arg, const struct lane_place *place);
+typedef bool visitor(void *arg, const struct weft_uct_place *place);
 
 static bool visit_domain(uct_component_h component, uct_md_h domain, visitor *visit, void *arg)
 {
@@ -23,7 +24,7 @@ static bool visit_domain(uct_component_h component, uct_md_h domain, visitor *vi
     if (uct_md_query_tl_resources(domain, &found, &count) != UCS_OK)
         return false;
     for (unsigned i = 0; i < count && !taken; i++) {
-        struct lane_place place = {
+        struct weft_uct_place place = {
             .component = component, .domain = domain, .type = found[i].dev_type};
         snprintf(place.transport, sizeof place.transport, "%s", found[i].tl_name);
         snprintf(place.device, sizeof place.device, "%s", found[i].dev_name);
@@ -83,15 +84,15 @@ static bool visit_all(visitor *visit, void *arg)
 
 /* A thread of UCX's own would disturb what is measured. Where we know that nothing but accepting
  * a connection needs it, connect does that; networks that retransmit by timer must have it. */
-static ucs_async_mode_t async_mode(const struct lane_place *place)
+static ucs_async_mode_t async_mode(const struct weft_uct_place *place)
 {
     bool quiet = place->type != UCT_DEVICE_TYPE_NET || strcmp(place->transport, "tcp") == 0;
     return quiet ? UCS_ASYNC_MODE_POLL : UCS_ASYNC_MODE_THREAD_SPINLOCK;
 }
 
-static ucs_status_t open_iface(struct lane_port *port, uct_error_handler_t lost, void *arg)
+static ucs_status_t open_iface(struct weft_uct_port *port, uct_error_handler_t lost, void *arg)
 {
-    const struct lane_place *place = &port->place;
+    const struct weft_uct_place *place = &port->place;
     uct_iface_config_t *config;
     uct_iface_params_t params = {
         .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE |
@@ -112,7 +113,7 @@ static ucs_status_t open_iface(struct lane_port *port, uct_error_handler_t lost,
     return status;
 }
 
-static ucs_status_t open_place(struct lane_port *port, uct_error_handler_t lost, void *arg)
+static ucs_status_t open_place(struct weft_uct_port *port, uct_error_handler_t lost, void *arg)
 {
     ucs_status_t status = uct_md_query(port->place.domain, &port->domain_attr);
     if (status == UCS_OK)
@@ -128,7 +129,7 @@ static ucs_status_t open_place(struct lane_port *port, uct_error_handler_t lost,
 }
 
 /* All but the domain. */
-static void close_place(struct lane_port *port)
+static void close_place(struct weft_uct_port *port)
 {
     if (port->iface)
         uct_iface_close(port->iface);
@@ -141,7 +142,7 @@ static void close_place(struct lane_port *port)
     port->async = NULL;
 }
 
-void lane_port_close(struct lane_port *port)
+void weft_uct_port_close(struct weft_uct_port *port)
 {
     close_place(port);
     if (port->place.domain)
@@ -156,28 +157,28 @@ struct listing {
     void *arg;
 };
 
-static bool say_place(void *arg, const struct lane_place *place)
+static bool say_place(void *arg, const struct weft_uct_place *place)
 {
     struct listing *listing = arg;
     char name[FABRIC_DEVICE_MAX], what[160];
-    struct lane_port port = {.place = *place};
+    struct weft_uct_port port = {.place = *place};
     if (open_place(&port, NULL, NULL) == UCS_OK) {
         snprintf(name, sizeof name, "%s/%s", place->transport, place->device);
-        lane_describe(&port, what, sizeof what);
+        weft_uct_describe(&port, what, sizeof what);
         listing->say(listing->arg, name, what);
     }
     close_place(&port);
     return false;
 }
 
-int lane_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
+int weft_uct_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
 {
     struct listing listing = {.say = say, .arg = arg};
     visit_all(say_place, &listing);
     return 0;
 }
 
-static bool add_name(void *arg, const struct lane_place *place)
+static bool add_name(void *arg, const struct weft_uct_place *place)
 {
     char *all = arg;
     size_t used = strlen(all);
@@ -191,25 +192,25 @@ static int no_place(const char *device)
     char all[FABRIC_DEVICE_MAX * 4] = "";
     visit_all(add_name, all);
     if (!*device)
-        return lane_host->fail(-ENODEV, "uct: which transport and device? There are: %s", all);
-    return lane_host->fail(-ENODEV, "uct: there is no \"%s\" here; there are: %s",
-                           device + (*device == '/'), all);
+        return weft_uct_host->fail(-ENODEV, "uct: which transport and device? There are: %s", all);
+    return weft_uct_host->fail(-ENODEV, "uct: there is no \"%s\" here; there are: %s",
+                               device + (*device == '/'), all);
 }
 
 /* ---- choosing ---- */
 
-struct wish {
+struct request {
     char transport[UCT_TL_NAME_MAX], device[UCT_DEVICE_NAME_MAX]; /* "": any */
-    struct lane_place *place;
+    struct weft_uct_place *place;
 };
 
-static bool matches(void *arg, const struct lane_place *place)
+static bool matches(void *arg, const struct weft_uct_place *place)
 {
-    const struct wish *wish = arg;
-    if ((*wish->transport && strcmp(wish->transport, place->transport) != 0) ||
-        (*wish->device && strcmp(wish->device, place->device) != 0))
+    const struct request *request = arg;
+    if ((*request->transport && strcmp(request->transport, place->transport) != 0) ||
+        (*request->device && strcmp(request->device, place->device) != 0))
         return false;
-    *wish->place = *place;
+    *request->place = *place;
     return true;
 }
 
@@ -234,39 +235,40 @@ static void interface_of(const char *here, char *name, size_t room)
     freeifaddrs(all);
 }
 
-static int choose(struct lane_place *place, const char *device, const char *here)
+static int choose(struct weft_uct_place *place, const char *device, const char *here)
 {
-    struct wish wish = {.place = place};
+    struct request request = {.place = place};
     const char *slash = strchr(device, '/');
     size_t length = slash ? (size_t)(slash - device) : strlen(device);
-    if (!*device || length >= sizeof wish.transport ||
-        (slash && strlen(slash + 1) >= sizeof wish.device))
+    if (!*device || length >= sizeof request.transport ||
+        (slash && strlen(slash + 1) >= sizeof request.device))
         return no_place(device);
-    memcpy(wish.transport, device, length);
-    snprintf(wish.device, sizeof wish.device, "%s", slash ? slash + 1 : "");
-    if (slash && !length && !*wish.device)
+    memcpy(request.transport, device, length);
+    snprintf(request.device, sizeof request.device, "%s", slash ? slash + 1 : "");
+    if (slash && !length && !*request.device)
         return no_place(device);
-    if (!*wish.device) {
+    if (!*request.device) {
         /* Any will do, but best the one where the control connection goes. */
-        interface_of(here, wish.device, sizeof wish.device);
-        if (*wish.device && visit_all(matches, &wish))
+        interface_of(here, request.device, sizeof request.device);
+        if (*request.device && visit_all(matches, &request))
             return 0;
-        *wish.device = '\0';
+        *request.device = '\0';
     }
-    return visit_all(matches, &wish) ? 0 : no_place(device);
+    return visit_all(matches, &request) ? 0 : no_place(device);
 }
 
-int lane_port_open(struct lane_port *port, const char *device, const char *here,
-                   uct_error_handler_t lost, void *arg)
+int weft_uct_port_open(struct weft_uct_port *port, const char *device, const char *here,
+                       uct_error_handler_t lost, void *arg)
 {
-    *port = (struct lane_port){0};
+    *port = (struct weft_uct_port){0};
     int status = choose(&port->place, device, here);
     if (status)
         return status;
     ucs_status_t opened = open_place(port, lost, arg);
     if (opened == UCS_OK)
         return 0;
-    lane_port_close(port);
-    return lane_host->fail(lane_errno(opened), "uct: %s/%s cannot be opened: %s",
-                           port->place.transport, port->place.device, ucs_status_string(opened));
+    weft_uct_port_close(port);
+    return weft_uct_host->fail(weft_uct_errno(opened), "uct: %s/%s cannot be opened: %s",
+                               port->place.transport, port->place.device,
+                               ucs_status_string(opened));
 }

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <ucs/config/global_opts.h>
 
-const struct fabric_host *lane_host;
+const struct fabric_host *weft_uct_host;
 
 /* ---- errors ---- */
 
-int lane_errno(ucs_status_t status)
+int weft_uct_errno(ucs_status_t status)
 {
     switch (status) {
     case UCS_OK:
@@ -38,14 +38,14 @@ int lane_errno(ucs_status_t status)
     }
 }
 
-int lane_refuse(const struct lane *lane, const char *what, ucs_status_t status)
+int weft_uct_refuse(const struct weft_uct *lane, const char *what, ucs_status_t status)
 {
-    return lane_host->fail(lane_errno(status), "uct: %s on %s/%s: %s", what,
-                           lane->port.place.transport, lane->port.place.device,
-                           ucs_status_string(status));
+    return weft_uct_host->fail(weft_uct_errno(status), "uct: %s on %s/%s: %s", what,
+                               lane->port.place.transport, lane->port.place.device,
+                               ucs_status_string(status));
 }
 
-void lane_lose(struct lane *lane, ucs_status_t status, const char *reason)
+void weft_uct_lose(struct weft_uct *lane, ucs_status_t status, const char *reason)
 {
     if (lane->todo & TODO_LOST)
         return;
@@ -57,13 +57,13 @@ void lane_lose(struct lane *lane, ucs_status_t status, const char *reason)
 static ucs_status_t lost(void *arg, uct_ep_h ep, ucs_status_t status)
 {
     (void)ep;
-    lane_lose(arg, status, ucs_status_string(status));
+    weft_uct_lose(arg, status, ucs_status_string(status));
     return UCS_OK;
 }
 
 /* ---- open and close ---- */
 
-static void prepare(struct lane *l, const struct fabric_facts *facts,
+static void prepare(struct weft_uct *l, const struct fabric_facts *facts,
                     const struct fabric_want *want)
 {
     memcpy(l->put_max, facts->layout_max[VERB_WRITE], sizeof l->put_max);
@@ -71,44 +71,44 @@ static void prepare(struct lane *l, const struct fabric_facts *facts,
     memcpy(l->am_max, facts->layout_max[VERB_AM], sizeof l->am_max);
     memcpy(l->amo, facts->amo, sizeof l->amo);
     l->worker = l->port.worker;
-    l->settle = lane_settle(&l->port);
+    l->settle = weft_uct_settle(&l->port);
     l->looks = want->looks;
     l->needs_memh = l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_MEMH;
-    for (int i = LANE_SLOTS; i-- > 0;) {
+    for (int i = WEFT_UCT_SLOTS; i-- > 0;) {
         l->slots[i].lane = l;
-        l->slots[i].done.func = lane_slot_done;
-        lane_slot_give(&l->slots[i]);
+        l->slots[i].done.func = weft_uct_slot_done;
+        weft_uct_slot_give(&l->slots[i]);
     }
     l->taken = 0;
-    lane_mail_open(l, want->nonce);
+    weft_uct_mail_open(l, want->nonce);
     l->mail.pulls = facts->honours & HINT(RENDEZVOUS);
 }
 
-static int listen_for(struct lane *l, uint8_t id, uct_am_callback_t arrived)
+static int listen_for(struct weft_uct *l, uint8_t id, uct_am_callback_t arrived)
 {
     ucs_status_t status = uct_iface_set_am_handler(l->port.iface, id, arrived, l, 0);
-    return status == UCS_OK ? 0 : lane_refuse(l, "an active message handler", status);
+    return status == UCS_OK ? 0 : weft_uct_refuse(l, "an active message handler", status);
 }
 
-static void lane_close(struct fabric *fabric)
+static void weft_uct_close(struct fabric *fabric)
 {
-    struct lane *l = (struct lane *)fabric;
-    for (int i = 0; i < LANE_ENTRIES; i++)
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
         if (l->exposed[i].region)
-            lane_withdraw(fabric, l->exposed[i].region);
-    lane_drain(l);
+            weft_uct_withdraw(fabric, l->exposed[i].region);
+    weft_uct_drain(l);
     if (l->ep)
         uct_ep_destroy(l->ep);
-    for (int i = 0; i < LANE_ENTRIES; i++)
+    for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
         if (l->remotes[i].unpacked)
             uct_rkey_release(l->port.place.component, &l->remotes[i].bundle);
-    lane_port_close(&l->port);
-    lane_mail_close(l);
+    weft_uct_port_close(&l->port);
+    weft_uct_mail_close(l);
     for (unsigned i = l->next; i < l->count; i++)
         if (l->events[i].verb == VERB_ARRIVAL && l->events[i].data)
-            free((char *)l->events[i].data - offsetof(struct lane_packet, data));
+            free((char *)l->events[i].data - offsetof(struct weft_uct_packet, data));
     while (l->given || l->spare) {
-        struct lane_packet *packet = l->given ? l->given : l->spare;
+        struct weft_uct_packet *packet = l->given ? l->given : l->spare;
         *(l->given ? &l->given : &l->spare) = packet->next;
         free(packet);
     }
@@ -117,30 +117,30 @@ static void lane_close(struct fabric *fabric)
     free(l);
 }
 
-static int lane_open(struct fabric **fabric, const struct fabric_want *want,
-                     struct fabric_facts *facts)
+static int weft_uct_open(struct fabric **fabric, const struct fabric_want *want,
+                         struct fabric_facts *facts)
 {
-    struct lane *l = calloc(1, sizeof *l);
+    struct weft_uct *l = calloc(1, sizeof *l);
     if (!l)
-        return lane_host->fail(-ENOMEM, "uct: no memory");
-    l->fabric.ops = &lane_ops;
-    int status = lane_port_open(&l->port, want->device, want->here, lost, l);
+        return weft_uct_host->fail(-ENOMEM, "uct: no memory");
+    l->fabric.ops = &weft_uct_ops;
+    int status = weft_uct_port_open(&l->port, want->device, want->here, lost, l);
     if (status)
         goto free_lane;
-    lane_facts(&l->port, facts);
-    lane_check_atomics(&l->port, facts);
+    weft_uct_facts(&l->port, facts);
+    weft_uct_check_atomics(&l->port, facts);
     prepare(l, facts, want);
-    l->head_max = facts->max_header < LANE_RKEY_MAX ? facts->max_header : LANE_RKEY_MAX;
+    l->head_max = facts->max_header < WEFT_UCT_RKEY_MAX ? facts->max_header : WEFT_UCT_RKEY_MAX;
     facts->max_header = l->head_max;
-    l->head = calloc(1, LANE_RKEY_MAX);
-    if (!l->head || !lane_events_grow(l))
-        status = lane_host->fail(-ENOMEM, "uct: no memory");
+    l->head = calloc(1, WEFT_UCT_RKEY_MAX);
+    if (!l->head || !weft_uct_events_grow(l))
+        status = weft_uct_host->fail(-ENOMEM, "uct: no memory");
     if (!status && facts->verbs & VERB(AM))
-        status = listen_for(l, LANE_AM, lane_am_arrived);
+        status = listen_for(l, WEFT_UCT_AM, weft_uct_am_arrived);
     if (!status && facts->verbs & VERB(AM))
-        status = listen_for(l, LANE_MAIL, lane_mail_arrived);
+        status = listen_for(l, WEFT_UCT_MAIL, weft_uct_mail_arrived);
     if (status) {
-        lane_close(&l->fabric);
+        weft_uct_close(&l->fabric);
         return status;
     }
     *fabric = &l->fabric;
@@ -150,23 +150,23 @@ free_lane:
     return status;
 }
 
-const struct fabric_ops lane_ops = {.abi = FABRIC_ABI,
-                                    .name = "uct",
-                                    .what = "UCX's transports: shared memory, TCP, InfiniBand",
-                                    .list = lane_list,
-                                    .open = lane_open,
-                                    .close = lane_close,
-                                    .expose = lane_expose,
-                                    .withdraw = lane_withdraw,
-                                    .address = lane_address,
-                                    .connect = lane_connect,
-                                    .write = lane_write,
-                                    .read = lane_read,
-                                    .send = lane_send,
-                                    .recv = lane_recv,
-                                    .atomic = lane_atomic,
-                                    .am = lane_am,
-                                    .poll = lane_poll};
+const struct fabric_ops weft_uct_ops = {.abi = FABRIC_ABI,
+                                        .name = "uct",
+                                        .what = "UCX's transports: shared memory, TCP, InfiniBand",
+                                        .list = weft_uct_list,
+                                        .open = weft_uct_open,
+                                        .close = weft_uct_close,
+                                        .expose = weft_uct_expose,
+                                        .withdraw = weft_uct_withdraw,
+                                        .address = weft_uct_address,
+                                        .connect = weft_uct_connect,
+                                        .write = weft_uct_write,
+                                        .read = weft_uct_read,
+                                        .send = weft_uct_send,
+                                        .recv = weft_uct_recv,
+                                        .atomic = weft_uct_atomic,
+                                        .am = weft_uct_am,
+                                        .poll = weft_uct_poll};
 
 /* ---- the module ---- */
 
@@ -187,7 +187,7 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
 {
     if (host->abi != FABRIC_ABI)
         return NULL;
-    lane_host = host;
+    weft_uct_host = host;
     quieten();
-    return &lane_ops;
+    return &weft_uct_ops;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sheet_field(FILE *out, const char *text, size_t length)
+void csv_field(FILE *out, const char *text, size_t length)
 {
     bool plain = !memchr(text, ',', length) && !memchr(text, '"', length) &&
                  !memchr(text, '\n', length) && !memchr(text, '\r', length);
@@ -26,7 +26,7 @@ void sheet_field(FILE *out, const char *text, size_t length)
 
 static void text(FILE *out, const char *value)
 {
-    sheet_field(out, value, strlen(value));
+    csv_field(out, value, strlen(value));
 }
 
 static void number(FILE *out, double value)
@@ -41,7 +41,7 @@ static void count(FILE *out, uint64_t value)
     fprintf(out, "%" PRIu64 ",", value);
 }
 
-void sheet_add(struct document *d, const struct outcome *o)
+void csv_add(struct document *d, const struct outcome *o)
 {
     const struct stats *s = o->stats;
     FILE *out = d->rows.out;

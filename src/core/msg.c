@@ -8,42 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add(struct blob *blob, const char *format, va_list words)
+static int add(struct msg *msg, const char *format, va_list words)
 {
-    size_t room = sizeof blob->bytes - blob->length;
-    int length = vsnprintf(blob->bytes + blob->length, room, format, words);
+    size_t room = sizeof msg->bytes - msg->length;
+    int length = vsnprintf(msg->bytes + msg->length, room, format, words);
     if (length < 0 || (size_t)length >= room) {
-        blob->bytes[blob->length] = '\0';
-        return fail(-EMSGSIZE, "a message of more than %d bytes", BLOB_MAX - 1);
+        msg->bytes[msg->length] = '\0';
+        return fail(-EMSGSIZE, "a message of more than %d bytes", MSG_MAX - 1);
     }
-    blob->length += (size_t)length;
+    msg->length += (size_t)length;
     return 0;
 }
 
-int blob_print(struct blob *blob, const char *format, ...)
+int msg_print(struct msg *msg, const char *format, ...)
 {
     va_list words;
     va_start(words, format);
-    blob->length = 0;
-    int status = add(blob, format, words);
+    msg->length = 0;
+    int status = add(msg, format, words);
     va_end(words);
     return status;
 }
 
-int blob_add(struct blob *blob, const char *format, ...)
+int msg_add(struct msg *msg, const char *format, ...)
 {
     va_list words;
     va_start(words, format);
-    int status = add(blob, format, words);
+    int status = add(msg, format, words);
     va_end(words);
     return status;
 }
 
-int blob_value(const struct blob *blob, const char *key, char *value, size_t room)
+int msg_value(const struct msg *msg, const char *key, char *value, size_t room)
 {
     size_t key_length = strlen(key);
-    const char *end = blob->bytes + blob->length;
-    for (const char *line = blob->bytes; line < end;) {
+    const char *end = msg->bytes + msg->length;
+    for (const char *line = msg->bytes; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop)
             stop = end;
@@ -62,10 +62,10 @@ int blob_value(const struct blob *blob, const char *key, char *value, size_t roo
     return -ENOENT;
 }
 
-int blob_number(const struct blob *blob, const char *key, uint64_t *number)
+int msg_number(const struct msg *msg, const char *key, uint64_t *number)
 {
     char text[32] = "";
-    int status = blob_value(blob, key, text, sizeof text);
+    int status = msg_value(msg, key, text, sizeof text);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "%s is missing in a message", key) : status;
     if (strncmp(text, "0x", 2) == 0 && text[2] && strspn(text + 2, "0123456789abcdef") <= 16 &&

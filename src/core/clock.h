@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A door of core: clocks. Samples are timed in ticks of a struct clock; deadlines by clock_ms. */
+#ifndef WEFT_CLOCK_H
+#define WEFT_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+enum clock_kind { CLOCK_GETTIME = 1, CLOCK_CYCLES = 2 };
+
+struct clock {
+    enum clock_kind kind;
+    double ps_per_tick;
+    uint64_t cost_ps;                   /* what two reads back to back show: the clock's own cost */
+    uint64_t first_ticks, first_raw_ns; /* for the second look at the calibration */
+};
+
+/* Prepares a clock and measures its cost. Cycles are calibrated against MONOTONIC_RAW for 100 ms,
+ * once a process; -ENOTSUP if the CPU's counter is not invariant. */
+int clock_open(struct clock *clock, enum clock_kind kind);
+
+/* Compares the calibration with what the whole time since clock_open shows. -ERANGE, and a
+ * sentence, if they differ by more than one in a thousand. */
+int clock_check(const struct clock *clock);
+
+/* Now, for deadlines: never goes back, not for samples. */
+uint64_t clock_ms(void);
+uint64_t clock_ns(void);
+
+static inline uint64_t clock_raw_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+#if defined(__x86_64__)
+#define CLOCK_HAS_CYCLES 1
+static inline uint64_t clock_cycles(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+#elif defined(__aarch64__)
+#define CLOCK_HAS_CYCLES 1
+static inline uint64_t clock_cycles(void)
+{
+    uint64_t ticks;
+    __asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
+    return ticks;
+}
+#else
+#define CLOCK_HAS_CYCLES 0
+static inline uint64_t clock_cycles(void)
+{
+    return clock_raw_ns();
+}
+#endif
+
+/* A read that may drift a little among the instructions around it: for intervals of which many
+ * follow each other without a gap, so that what one loses the next gains. */
+static inline uint64_t clock_read_unfenced(const struct clock *clock)
+{
+#if defined(__x86_64__)
+    return clock->kind == CLOCK_CYCLES ? __builtin_ia32_rdtsc() : clock_raw_ns();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    if (clock->kind != CLOCK_CYCLES)
+        return clock_raw_ns();
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    (void)clock;
+    return clock_raw_ns();
+#endif
+}
+
+/* One read, in ticks of this clock. */
+static inline uint64_t clock_read(const struct clock *clock)
+{
+    return clock->kind == CLOCK_CYCLES ? clock_cycles() : clock_raw_ns();
+}
+
+static inline uint64_t clock_to_ps(const struct clock *clock, uint64_t ticks)
+{
+    /* Signed, because that conversion is one instruction. */
+    return (uint64_t)(int64_t)((double)(int64_t)ticks * clock->ps_per_tick + 0.5);
+}
+
+/* How many ticks last at least this long. */
+static inline uint64_t clock_from_ps(const struct clock *clock, uint64_t ps)
+{
+    double ticks = (double)ps / clock->ps_per_tick;
+    uint64_t whole = (uint64_t)ticks;
+    return whole + ((double)whole < ticks);
+}
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif
