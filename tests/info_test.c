@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft info on machines that are made of files: a folder stands for the root of each. */
+#include "core/child.h"
 #include "core/clock.h"
 #include "core/machine.h"
-#include "tool/child.h"
 #include "tool/info.h"
 #include "tool/probe.h"
 

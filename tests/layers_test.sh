@@ -23,7 +23,7 @@ allowed() {
 # The doors of a room: headers that other rooms may include.
 doors_of() {
     case $1 in
-    core) echo "core.h clock.h machine.h opt.h" ;;
+    core) echo "core.h child.h clock.h machine.h opt.h" ;;
     fabric) echo "fabric.h amo.h choose.h" ;;
     *) echo "$1.h" ;;
     esac

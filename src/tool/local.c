@@ -2,8 +2,8 @@
 /* --local: the same program as a second process. It is started by exec, before anything is opened,
  * and dies with this one. */
 #include "tool/local.h"
+#include "core/child.h"
 #include "core/clock.h"
-#include "tool/child.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -121,7 +121,7 @@ void local_stop(struct local *local)
     int how = child_wait(local->pid, STOP_MS);
     if (how == -1) {
         kill(local->pid, SIGKILL);
-        how = child_wait(local->pid, CHILD_BURY_MS);
+        how = child_wait(local->pid, CHILD_KILLED_MS);
     }
     local->code = how != -1 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
     local->pid = 0;

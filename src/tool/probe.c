@@ -2,8 +2,8 @@
 /* A child that may hang. It is killed when its time is over, and if even that does not help,
  * because it sleeps in a driver, it is left behind: nobody waits for it. */
 #include "tool/probe.h"
+#include "core/child.h"
 #include "core/clock.h"
-#include "tool/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ static int bury(pid_t child, bool dead)
 {
     if (!dead)
         kill(-child, SIGKILL);
-    int how = child_wait(child, CHILD_BURY_MS);
+    int how = child_wait(child, CHILD_KILLED_MS);
     kill(-child, SIGKILL); /* itself, or what it may have started */
     return how;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft repeat: whole processes, again and again. Two commands take turns, A B B A, so that a
  * machine that drifts does so for both alike. While one runs, this process sleeps. */
+#include "core/child.h"
 #include "core/clock.h"
-#include "tool/child.h"
 #include "tool/shell.h"
 #include "tool/weft.h"
 
@@ -242,7 +242,7 @@ static int await(const struct repeat *r, pid_t child)
         }
         if (told && clock_ms() > until_ms) {
             kill(child, SIGKILL);
-            return child_wait(child, CHILD_BURY_MS);
+            return child_wait(child, CHILD_KILLED_MS);
         }
         ppoll(NULL, 0, &while_s, &r->usual);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which machine this is: two ends on one machine read the same. And what no two runs share. */
+/* Identifiers: of this machine and of its network namespace, equal for two processes on one
+ * machine; and random digits, different in every run. */
 #include "core/core.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Host memory, in pages of the system's size, of 2 MiB or of 1 GiB: an unnamed memfd each, which
- * the kernel frees with the last process that has it. Populating reports a shortage as an error,
- * where a first touch would end in SIGBUS. */
+/* Host memory in pages of the system's size, of 2 MiB or of 1 GiB. Each region is an unnamed memfd,
+ * which the kernel frees when the last process that maps it exits. Populating reports a shortage as
+ * an error; without it the first access would end in SIGBUS. */
 #include "core/machine.h"
 #include "memory/memory.h"
 
