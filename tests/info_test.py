@@ -12,7 +12,7 @@ from tap import check, equal
 
 WEFT = tap.tool_path("weft")
 SECTIONS = ["Machine", "Caches", "Clocks", "Memory", "GPUs", "Network devices", "Fabrics",
-            "Measured", "What will hurt measurements here"]
+            "Measured", "What will distort results"]
 
 
 def info(*args, **more):
@@ -24,7 +24,7 @@ def headings(text):
 
 
 @tap.alone
-def all_is_said_and_nothing_on_standard_error():
+def every_section_is_printed_and_nothing_on_standard_error():
     run = tap.ended(info(), 0)
     equal(headings(run.out), SECTIONS, run)
     equal(run.err, "", run)
@@ -44,26 +44,26 @@ def every_device_of_the_list_is_there():
 
 
 @tap.test
-def verbose_says_what_completion_proves():
+def verbose_shows_what_completion_proves():
     run = tap.ended(info("-v"), 0)
     equal(headings(run.out), SECTIONS, run)
     check(re.search(r"^ +done: the bytes are in the target's memory", run.out, re.M), run)
-    check(re.search(r"^      the same as soft:cxi0$", run.out, re.M), run)
+    check(re.search(r"^      same as soft:cxi0$", run.out, re.M), run)
 
 
 @tap.test
-def json_says_the_same():
+def json_has_the_same_content():
     run = tap.ended(info("--json", "-", "-v"), 0)
     document = schema.read(run.out, "weft-info")
     equal(run.err, "", run)
-    equal((document["schema"], document["version"]), ("weft-info", 1))
+    equal((document["schema"], document["version"]), ("weft-info", 2))
     equal(list(document)[3:], ["machine", "caches", "clocks", "memory", "gpus", "network", "fabrics",
                                "measured", "findings"])
     fabrics = {fabric["name"]: fabric for fabric in document["fabrics"]}
     equal(fabrics["soft"]["devices"][0]["name"], "soft:cxi0")
     check(fabrics["soft"]["devices"][0]["details"], run)
     for finding in document["findings"]:
-        equal(sorted(finding), ["check", "mend", "severity", "what", "why"])
+        equal(sorted(finding), ["check", "fix", "severity", "what", "why"])
     path = os.path.join(tap.folder(), "info.json")
     equal(tap.ended(info("--json", path), 0).out, "")
     with open(path, encoding="utf-8") as file:
@@ -76,8 +76,8 @@ def usage(words, *args):
     check(words in tap.one_sentence(run, "weft info"), run)
 
 
-tap.add("an option that is none is refused", usage, "--colour", "--colour")
-tap.add("a word is refused", usage, "everything", "everything")
+tap.add("an unknown option is refused", usage, "--colour", "--colour")
+tap.add("an unexpected argument is refused", usage, "everything", "everything")
 
 
 @tap.test
@@ -100,7 +100,7 @@ def help_is_printed():
 # ---- libraries that hang ----
 
 def with_stuck(where):
-    """The module of the tests in the place of UCX's."""
+    """The module weft-stuck.so of the tests instead of the UCX module."""
     folder = tap.folder()
     shutil.copy(os.path.join(tap.build_folder(), "tests", "weft-stuck.so"),
                 os.path.join(folder, "weft-uct.so"))
@@ -117,16 +117,16 @@ def stuck(where, wanted):
     check(f"    no answer within 10 s, while {wanted}\n" in text, text)
 
 
-tap.add("a library that hangs when it is loaded is given up", stuck, "load", "loading it")
-tap.add("a library that hangs when it lists is given up", stuck, "list", "listing its devices")
-tap.add("a device that hangs when it is opened is given up", stuck, "open", "opening uct:good")
+tap.add("a library that hangs when it is loaded is killed", stuck, "load", "loading it")
+tap.add("a library that hangs when it lists its devices is killed", stuck, "list", "listing its devices")
+tap.add("a device that hangs when it is opened is killed", stuck, "open", "opening uct:good")
 
 
 @tap.test
-def a_library_that_dies_leaves_its_last_words():
+def the_output_of_a_library_that_crashes_is_shown():
     text = with_stuck("die")
     check("it crashed (Aborted), while listing its devices\n" in text, text)
-    check("it said: the vendor's  [31mlast words\n" in text, text)
+    check("its output: the vendor's  [31mlast words\n" in text, text)
 
 
 @tap.test
@@ -137,15 +137,15 @@ def a_library_that_works_is_named_with_its_version():
 
 
 @tap.test
-def one_that_is_not_installed_is_said_to_be_so():
+def a_fabric_that_is_not_installed_is_reported():
     folder = tap.folder()
     alone = os.path.join(folder, "bin", "weft")
     os.mkdir(os.path.dirname(alone))
     shutil.copy(WEFT, alone)
     run = tap.ended(tap.run(alone, "info", env={"WEFT_MODULE_PATH": folder}), 0)
-    said = re.search(r"^  uct \(module.*\): (.*)$", run.out, re.M)[1]
+    text = re.search(r"^  uct \(module.*\): (.*)$", run.out, re.M)[1]
     # An installed module may be found all the same.
-    check("not installed" in said or "transports" in said, run)
+    check("not installed" in text or "transports" in text, run)
 
 
 tap.main(workers=4)

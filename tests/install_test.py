@@ -85,8 +85,8 @@ def a_folder_that_is_set_up_follows_the_prefix_that_is_given():
 
 @tap.test
 def the_schemas_of_what_is_written_are_installed():
-    for name in ("result", "comparison", "info"):
-        found = list(root().rglob(f"weft-{name}-1.schema.json"))
+    for name, version in ("result", 1), ("comparison", 1), ("info", 2):
+        found = list(root().rglob(f"weft-{name}-{version}.schema.json"))
         equal(len(found), 1, found)
         equal(found[0].parent.name, "weft")
         text = found[0].read_text(encoding="utf-8")

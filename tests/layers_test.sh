@@ -14,7 +14,8 @@ allowed() {
     bench) echo "fabric peer memory core" ;;
     report) echo "bench fabric peer memory core" ;;
     study) echo "report bench fabric peer memory core" ;;
-    tool) echo "study report bench fabric peer memory core" ;;
+    host) echo "report bench fabric peer memory core" ;;
+    tool) echo "study host report bench fabric peer memory core" ;;
     tools) echo "tool" ;;
     *) return 1 ;;
     esac

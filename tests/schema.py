@@ -13,12 +13,15 @@ except ImportError:
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share", "schema")
 
 
-def load(name):
-    with open(os.path.join(FOLDER, f"{name}-1.schema.json"), encoding="utf-8") as file:
+VERSIONS = {"weft-result": 1, "weft-comparison": 1, "weft-info": 2}
+
+
+def load(name, version):
+    with open(os.path.join(FOLDER, f"{name}-{version}.schema.json"), encoding="utf-8") as file:
         return json.load(file)
 
 
-SCHEMAS = {name: load(name) for name in ("weft-result", "weft-comparison", "weft-info")}
+SCHEMAS = {name: load(name, version) for name, version in VERSIONS.items()}
 SCHEMA = SCHEMAS["weft-result"]
 DEFS = {}
 for _schema in SCHEMAS.values():

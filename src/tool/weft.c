@@ -12,10 +12,8 @@
 static const struct command commands[] = {
     {.name = "info",
      .usage = "[OPTION ...]",
-     .what = "Say what can be measured here, and what will hurt",
-     .more =
-         "The machine, its fabrics and devices, what spoils figures on it, and what to type to\n"
-         "mend that. It measures for some 300 ms.\n",
+     .what = "Show fabrics, devices, and what will distort results",
+     .more = "Each warning comes with what to type to fix it. Measures noise for about 300 ms.\n",
      .takes = WEFT_INFO,
      .main = info_command},
     {.name = "report",
@@ -99,14 +97,14 @@ const struct opt weft_rows[] = {
      .max = WEFT_PATH,
      .word = "FILE",
      .takes = WEFT_INFO,
-     .help = "Write it as JSON instead (\"-\": to standard output)"},
+     .help = "Write JSON to FILE (\"-\": standard output), no text"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,
      FIELD(verbose),
      .takes = WEFT_INFO,
-     .help = "Also how large operations may be on each device, its\n"
-             "atomics, and what completion proves"},
+     .help = "Also show the operation sizes and atomics of each device,\n"
+             "and what completion proves"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,

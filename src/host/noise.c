@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Evidence: what a cache line costs between two CPUs, and how much of their time goes elsewhere.
- * Everything ends by the clock, also where the other CPU is taken away meanwhile. */
+/* Measures noise: the time of a cache line transfer between two CPUs, and the time that both lose
+ * to other work. Every loop ends by the clock, even if the other CPU is preempted meanwhile. */
+#include "bench/bench.h"
 #include "core/clock.h"
 #include "core/machine.h"
-#include "tool/info.h"
+#include "host/host.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,41 +14,44 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { LINE_MS = 25, LINE_LIMIT_MS = 150, BATCH = 200, BATCHES = 512, LOOK = 4096 };
-static const uint64_t over = UINT64_MAX;
+/* POLLS: loads between two looks at the deadline. */
+enum { LINE_MS = 25, LINE_LIMIT_MS = 150, BATCH = 200, BATCHES = 512, POLLS = 4096 };
 
-/* ---- a cache line ---- */
+/* The value of ping that ends the responder. */
+static const uint64_t stop = UINT64_MAX;
 
-struct court {
+/* ---- cache line transfers ---- */
+
+struct pingpong_line {
     _Alignas(128) _Atomic uint64_t ping;
     _Atomic uint64_t pong; /* in the same line */
     _Alignas(128) int64_t cpus[2];
-    bool pausing;
-    double ns; /* half a round trip; 0: not known */
+    bool relaxing; /* with cpu_relax() between loads */
+    double ns;     /* half a round trip; 0 if not measured */
 };
 
-static void *answer(void *arg)
+static void *respond(void *arg)
 {
-    struct court *court = arg;
+    struct pingpong_line *line = arg;
     uint64_t seen = 0;
-    cpu_pin(court->cpus[1]);
+    cpu_pin(line->cpus[1]);
     for (;;) {
-        uint64_t now = atomic_load_explicit(&court->ping, memory_order_acquire);
-        if (now == over)
+        uint64_t now = atomic_load_explicit(&line->ping, memory_order_acquire);
+        if (now == stop)
             return NULL;
         if (now != seen)
-            atomic_store_explicit(&court->pong, seen = now, memory_order_release);
-        else if (court->pausing)
+            atomic_store_explicit(&line->pong, seen = now, memory_order_release);
+        else if (line->relaxing)
             cpu_relax();
     }
 }
 
-static bool heard(struct court *court, uint64_t round, uint64_t until_ms)
+static bool wait_pong(struct pingpong_line *line, uint64_t round, uint64_t until_ms)
 {
-    for (unsigned i = 1; atomic_load_explicit(&court->pong, memory_order_acquire) != round; i++) {
-        if (i % LOOK == 0 && clock_ms() >= until_ms)
+    for (unsigned i = 1; atomic_load_explicit(&line->pong, memory_order_acquire) != round; i++) {
+        if (i % POLLS == 0 && clock_ms() >= until_ms)
             return false;
-        if (court->pausing)
+        if (line->relaxing)
             cpu_relax();
     }
     return true;
@@ -59,40 +63,40 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void *ask(void *arg)
+static void *initiate(void *arg)
 {
-    struct court *court = arg;
+    struct pingpong_line *line = arg;
     double batches[BATCHES];
     uint64_t begin_ms = clock_ms(), round = 0;
     size_t count = 0;
-    cpu_pin(court->cpus[0]);
+    cpu_pin(line->cpus[0]);
     while (count < BATCHES && clock_ms() - begin_ms < LINE_MS) {
         uint64_t begin_ns = clock_raw_ns();
         for (int i = 0; i < BATCH; i++) {
-            atomic_store_explicit(&court->ping, ++round, memory_order_release);
-            if (!heard(court, round, begin_ms + LINE_LIMIT_MS))
+            atomic_store_explicit(&line->ping, ++round, memory_order_release);
+            if (!wait_pong(line, round, begin_ms + LINE_LIMIT_MS))
                 return NULL;
         }
         batches[count++] = (double)(clock_raw_ns() - begin_ns) / (2 * BATCH);
     }
     if (count) {
         qsort(batches, count, sizeof batches[0], by_value);
-        court->ns = batches[count / 2];
+        line->ns = batches[count / 2];
     }
     return NULL;
 }
 
-static double line_ns(const int64_t pair[2], bool pausing)
+static double line_ns(const int64_t pair[2], bool relaxing)
 {
-    struct court court = {.cpus = {pair[0], pair[1]}, .pausing = pausing};
-    pthread_t asker, answerer;
-    if (pthread_create(&answerer, NULL, answer, &court))
+    struct pingpong_line line = {.cpus = {pair[0], pair[1]}, .relaxing = relaxing};
+    pthread_t initiator, responder;
+    if (pthread_create(&responder, NULL, respond, &line))
         return 0;
-    if (!pthread_create(&asker, NULL, ask, &court))
-        pthread_join(asker, NULL);
-    atomic_store(&court.ping, over);
-    pthread_join(answerer, NULL);
-    return court.ns;
+    if (!pthread_create(&initiator, NULL, initiate, &line))
+        pthread_join(initiator, NULL);
+    atomic_store(&line.ping, stop);
+    pthread_join(responder, NULL);
+    return line.ns;
 }
 
 /* ---- gaps ---- */
@@ -128,7 +132,7 @@ static void watch_all(struct noise *noise)
     noise->cpus = begun;
 }
 
-/* ---- who else is there ---- */
+/* ---- other processes ---- */
 
 enum { PROCESSES = 4096 };
 
@@ -138,22 +142,23 @@ struct process {
     char name[32];
 };
 
-struct census {
+/* In the order of their pids. */
+struct process_list {
     size_t count;
     struct process all[PROCESSES];
 };
 
-static void count_process(void *arg, const char *name)
+static void add_process(void *arg, const char *name)
 {
-    struct census *census = arg;
+    struct process_list *list = arg;
     char text[512];
-    struct process *process = &census->all[census->count];
+    struct process *process = &list->all[list->count];
     char *rest;
     long pid = strtol(name, &rest, 10);
-    if (*rest || pid <= 0 || pid == getpid() || census->count == PROCESSES ||
+    if (*rest || pid <= 0 || pid == getpid() || list->count == PROCESSES ||
         !system_line("", text, sizeof text, "/proc/%ld/stat", pid))
         return;
-    /* A name may have brackets and blanks in it. */
+    /* The name may contain brackets and spaces. */
     char *begin = strchr(text, '('), *end = strrchr(text, ')');
     uint64_t user, system;
     if (!begin || !end || end < begin ||
@@ -162,17 +167,17 @@ static void count_process(void *arg, const char *name)
         return;
     *process = (struct process){.pid = pid, .ticks = user + system};
     snprintf(process->name, sizeof process->name, "%.*s", (int)(end - begin - 1), begin + 1);
-    census->count++;
+    list->count++;
 }
 
-static struct census *take_census(void)
+static struct process_list *list_processes(void)
 {
-    struct census *census = malloc(sizeof *census);
-    if (!census)
+    struct process_list *list = malloc(sizeof *list);
+    if (!list)
         return NULL;
-    census->count = 0;
-    system_each("", count_process, census, "/proc");
-    return census;
+    list->count = 0;
+    system_each("", add_process, list, "/proc");
+    return list;
 }
 
 static uint64_t ticks_ms(uint64_t ticks)
@@ -181,9 +186,8 @@ static uint64_t ticks_ms(uint64_t ticks)
     return per_second > 0 ? ticks * 1000 / (uint64_t)per_second : 0;
 }
 
-/* Both are in the order of the pids. */
-static void find_busiest(struct noise *noise, const struct census *before,
-                         const struct census *after)
+static void find_busiest(struct noise *noise, const struct process_list *before,
+                         const struct process_list *after)
 {
     uint64_t most = 0;
     size_t at = 0;
@@ -201,7 +205,7 @@ static void find_busiest(struct noise *noise, const struct census *before,
     noise->busiest_ms = ticks_ms(most);
 }
 
-/* CPU time of the machine so far, ours left out. */
+/* CPU time of this machine since boot, without this process. */
 static uint64_t others_ms(void)
 {
     char text[256];
@@ -218,6 +222,7 @@ static uint64_t others_ms(void)
     return all_ms > own_ms ? all_ms - own_ms : 0;
 }
 
+/* The smaller one that was measured. */
 static double lesser(double a, double b)
 {
     return a > 0 && (a < b || b <= 0) ? a : b;
@@ -229,13 +234,13 @@ void noise_measure(struct noise *noise, const int64_t pair[2], int usable)
     *noise = (struct noise){.cpus = usable > 1 ? 2 : usable};
     noise->on[0].cpu = pair[0];
     noise->on[1].cpu = pair[1];
-    struct census *first = take_census();
+    struct process_list *first = list_processes();
     uint64_t others = others_ms();
     interference_now(&before);
     watch_all(noise);
     interference_now(&after);
     uint64_t later = others_ms();
-    struct census *second = take_census();
+    struct process_list *second = list_processes();
     noise->others_ms = later > others ? later - others : 0;
     interference_add(&sum, &before, &after);
     noise->steal_ms = sum.steal_ms;
