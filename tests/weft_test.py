@@ -366,7 +366,7 @@ def what_is_not_ours_is_said_to_be_so():
 
 @test
 def an_empty_file_is_said_to_be_empty():
-    refused(2, "report", put(""), "-o", "-", names=("document.json: it is empty",))
+    refused(2, "report", put(""), "-o", "-", names=("document.json: the file is empty",))
 
 
 @test
@@ -385,10 +385,10 @@ def a_file_that_is_too_long_is_refused_unread():
     path = path_in("long.json")
     with open(path, "wb") as out:
         out.truncate(300 << 20)
-    refused(2, "report", path, "-o", "-", names=("300.0 MiB long", "256.0 MiB"))
+    refused(2, "report", path, "-o", "-", names=("300.0 MiB", "the maximum is 256.0 MiB"))
     with open(path, "wb") as out:
         out.truncate(1 << 40)
-    refused(2, "report", path, "-o", "-", names=("1.0 TiB long",))
+    refused(2, "report", path, "-o", "-", names=("the file has 1.0 TiB",))
 
 
 @test
@@ -401,7 +401,7 @@ def a_short_text_for_a_large_tree_is_refused():
     if tap.SANITIZED or tap.available_bytes() < 3 << 30:
         skip("not enough memory to try")
     refused(2, "report", put(b"[" + b"[]," * 14000000 + b"[]]"), "-o", "-",
-            names=("too much in it",), limit=60)
+            names=("needs more than",), limit=60)
 
 
 @test
@@ -417,7 +417,7 @@ def files_that_cannot_be_had_are_named():
     refused(2, "compare", tap.folder(), a_document(), names=("no *.json in it",))
     place = tap.folder()
     os.mkdir(os.path.join(place, "x.json"))
-    refused(2, "report", place, "-o", "-", names=("x.json: it is a folder",))
+    refused(2, "report", place, "-o", "-", names=("x.json: is a folder, not a file",))
 
 
 @test
