@@ -157,7 +157,7 @@ def a_plot_alone_is_a_file():
         root = tree.fromstring(file.read())
     equal(root.tag, "{http://www.w3.org/2000/svg}svg")
     texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
-    for wanted in ("Latency against size", "Size [bytes]", "512K", "10 us"):
+    for wanted in ("Latency versus size", "Size [bytes]", "512K", "10 us"):
         check(wanted in texts, wanted, texts)
 
 
@@ -295,7 +295,7 @@ def the_page_is_whole_without_scripts():
         quiet(here)
         root = here.call("DOM.getDocument", depth=-1)["root"]
         text = json.dumps(root)
-        for wanted in ("Latency against size", "table", "In what the runs differ"):
+        for wanted in ("Latency versus size", "table", "Differences between runs"):
             check(wanted in text, wanted)
     finally:
         here.call("Emulation.setScriptExecutionDisabled", value=False)

@@ -90,7 +90,7 @@ static void strings_of_documents_cannot_become_markup(void **state)
     static const char evil[] =
         "\"><img src=x onerror=boo()></script><script>boo()</script><!-- '&amp;";
     struct study_pair pair = {evil, evil, evil};
-    struct study_verdict verdict = {.condition = evil, .verdict = evil, .value = 1};
+    struct study_condition verdict = {.text = evil, .verdict = evil, .value = 1};
     struct study_result results[] = {result_of(evil, 8, 1), result_of(evil, 16, 2)};
     for (size_t i = 0; i < LENGTH(results); i++) {
         results[i].label = results[i].layout = results[i].fabric = results[i].device = evil;
@@ -114,8 +114,8 @@ static void strings_of_documents_cannot_become_markup(void **state)
                             .server_count = 1,
                             .results = results,
                             .result_count = 2,
-                            .verdicts = &verdict,
-                            .verdict_count = 1};
+                            .conditions = &verdict,
+                            .condition_count = 1};
     struct study_run runs[] = {run, run};
     runs[1].path = "other";
     char *page = page_of(runs, 2);
@@ -406,7 +406,7 @@ static void one_way_and_both_ways_have_names_of_their_own(void **state)
 
 /* ---- streams ---- */
 
-/* A post takes 50 ns, but a message gets through every microsecond. */
+/* A post takes 50 ns, but one message per microsecond is transferred. */
 static struct study_result stream_of(uint64_t size)
 {
     struct study_result result = result_of("put_bw", size, 0.05);
@@ -417,7 +417,7 @@ static struct study_result stream_of(uint64_t size)
     return result;
 }
 
-static void a_stream_is_shown_by_what_gets_through(void **state)
+static void a_stream_is_shown_by_its_message_rate(void **state)
 {
     (void)state;
     struct study_bucket buckets[] = {{0.05, 0.051, 1000}};
@@ -430,18 +430,19 @@ static void a_stream_is_shown_by_what_gets_through(void **state)
     for (size_t count = 1; count <= LENGTH(runs); count += FEW) {
         char *page = page_of(runs, count), *end = strstr(page, "</header>");
         assert_non_null(end);
-        assert_non_null(strstr(end, "Time a message against size"));
+        assert_non_null(strstr(end, "Time per message versus size"));
         assert_non_null(strstr(end, "data-y=\"1|1\""));
         *end = 0;
         assert_non_null(strstr(page, "<strong>1.00 us</strong>"));
         assert_null(strstr(page, "50.0 ns"));
         assert_null(strstr(page, "percentile"));
-        assert_null(strstr(page, "median"));
+        assert_null(strstr(page, "median at"));
+        assert_null(strstr(page, "medians"));
         free(page);
     }
 }
 
-static void samples_of_streams_are_called_what_they_are(void **state)
+static void samples_of_streams_are_called_time_between_posts(void **state)
 {
     (void)state;
     struct study_bucket buckets[] = {{0.05, 0.051, 1000}};
@@ -450,24 +451,24 @@ static void samples_of_streams_are_called_what_they_are(void **state)
     stream.bucket_count = other.bucket_count = 1;
     struct study_run runs[] = {run_of("a.json", &stream, 1), run_of("b.json", &other, 1)};
     char *page = page_of(runs, 1);
-    assert_int_equal(times(page, ">From one post to the next</text>"), 2);
+    assert_int_equal(times(page, ">Time between posts</text>"), 2);
     assert_int_equal(times(page, ">Latency</text>"), 0);
-    assert_int_equal(times(page, "Times of streams are from one post to the next."), 1);
+    assert_int_equal(times(page, "Times of streams are times between posts."), 1);
     free(page);
     page = page_of(runs + 1, 1);
     assert_int_equal(times(page, ">Latency</text>"), 2);
-    assert_int_equal(times(page, "one post to the next"), 0);
+    assert_int_equal(times(page, "ime between posts"), 0);
     free(page);
     page = page_of(runs, 2);
     assert_int_equal(times(page, ">Time</text>"), 2);
-    assert_int_equal(times(page, "Of streams: from one post to the next."), 2);
-    assert_int_equal(times(page, "Times of streams are from one post to the next."), 1);
+    assert_int_equal(times(page, "Streams: time between posts."), 2);
+    assert_int_equal(times(page, "Times of streams are times between posts."), 1);
     free(page);
 }
 
 /* ---- sizes that not all have ---- */
 
-static void a_page_opens_on_the_least_size_that_all_runs_have(void **state)
+static void a_page_opens_with_the_smallest_size_that_all_runs_have(void **state)
 {
     (void)state;
     struct study_result few[] = {result_of("write", 8, 1), result_of("write", 64, 2)};
@@ -479,10 +480,10 @@ static void a_page_opens_on_the_least_size_that_all_runs_have(void **state)
     assert_non_null(strstr(page, " checked>64 B</label>"));
     assert_non_null(strstr(page, "<strong>2.00 us</strong> <small>median at 64 B</small>"));
     assert_non_null(strstr(page, "<strong>4.00 us</strong> <small>median at 64 B</small>"));
-    assert_int_equal(times(page, "Not at this size: "), 3);
-    assert_non_null(strstr(page, "Not at this size: few</p>"));
+    assert_int_equal(times(page, "No samples at this size: "), 3);
+    assert_non_null(strstr(page, "No samples at this size: few</p>"));
     free(page);
-    /* Of none that all have, the one that most have; who lacks it has a figure nevertheless. */
+    /* If no size is common to all, the one that most have; a curve without it shows another. */
     struct study_result lone = result_of("write", 4096, 6);
     runs[2] = run_of("lone.json", &lone, 1);
     page = page_of(runs, 3);
@@ -591,7 +592,7 @@ static void a_plot_needs_something_measured(void **state)
     free(text);
 }
 
-static void a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose(void **state)
+static void a_plot_file_explains_its_band_and_has_a_legend(void **state)
 {
     (void)state;
     char *text = NULL;
@@ -602,14 +603,14 @@ static void a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose(void 
     assert_non_null(out);
     assert_int_equal(study_plot(runs, 2, out), 0);
     fclose(out);
-    assert_non_null(strstr(text, ">Median; the band reaches up to the 99th percentile.</text>"));
-    const char *legend = strstr(text, "Median; the band");
+    assert_non_null(strstr(text, ">Median; band up to the 99th percentile.</text>"));
+    const char *legend = strstr(text, "Median; band");
     assert_int_equal(times(legend, "<path class=\"m\""), 2);
     assert_int_equal(times(legend, "class=\"key\""), 2);
     free(text);
 }
 
-static void a_page_that_cannot_be_written_is_said(void **state)
+static void a_page_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
     struct study_run run = run_of("a.json", NULL, 0);
@@ -636,15 +637,15 @@ int main(void)
         cmocka_unit_test(many_runs_of_one_command_are_one_family),
         cmocka_unit_test(a_batch_of_sizes_is_one_curve_and_labels_part_what_has_the_same_size),
         cmocka_unit_test(one_way_and_both_ways_have_names_of_their_own),
-        cmocka_unit_test(a_stream_is_shown_by_what_gets_through),
-        cmocka_unit_test(samples_of_streams_are_called_what_they_are),
-        cmocka_unit_test(a_page_opens_on_the_least_size_that_all_runs_have),
+        cmocka_unit_test(a_stream_is_shown_by_its_message_rate),
+        cmocka_unit_test(samples_of_streams_are_called_time_between_posts),
+        cmocka_unit_test(a_page_opens_with_the_smallest_size_that_all_runs_have),
         cmocka_unit_test(runs_without_results_have_a_page),
         cmocka_unit_test(results_without_numbers_have_a_page),
         cmocka_unit_test(extreme_numbers_and_names_have_a_page),
         cmocka_unit_test(a_plot_needs_something_measured),
-        cmocka_unit_test(a_plot_alone_says_what_its_band_is_and_whose_markers_are_whose),
-        cmocka_unit_test(a_page_that_cannot_be_written_is_said),
+        cmocka_unit_test(a_plot_file_explains_its_band_and_has_a_legend),
+        cmocka_unit_test(a_page_that_cannot_be_written_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static void equal_values_prove_nothing(void **unused)
     assert_int_equal(rank_permute(values, 1, 8, 8, &p), 0);
     assert_float_equal(p, 1, 0);
     assert_int_equal(rank_shift(values, 8, values + 8, 8, &shift), 0);
-    assert_float_equal(shift.middle, 0, 0);
+    assert_float_equal(shift.median, 0, 0);
 }
 
 static void sets_fully_apart_have_the_least_p_there_is(void **unused)
@@ -205,7 +205,7 @@ static void the_shift_is_the_median_difference_and_its_interval_is_exact(void **
             while ((double)orders_up_to(m, n, out) <= 0.025 * rank_choose(m + n, m))
                 out++;
             assert_int_equal(rank_shift(a, m, b, n, &shift), 0);
-            assert_float_equal(shift.middle, (all[(count - 1) / 2] + all[count / 2]) / 2, 1e-12);
+            assert_float_equal(shift.median, (all[(count - 1) / 2] + all[count / 2]) / 2, 1e-12);
             assert_int_equal(isnan(shift.low), out == 0);
             if (out) {
                 assert_float_equal(shift.low, all[out - 1], 1e-12);
@@ -271,13 +271,13 @@ static void make(struct made *m, size_t runs, shape *of, double middle)
 
 static const struct study_terms usual = {.percentiles = {50, 0}, .min_effect = 0.02};
 
-static enum study_outcome outcome_of(const struct made *a, const struct made *b)
+static enum study_verdict verdict_of(const struct made *a, const struct made *b)
 {
     struct study_comparison c;
     assert_int_equal(study_compare(&a->set, &b->set, &usual, &c), 0);
-    enum study_outcome outcome = c.outcome;
+    enum study_verdict verdict = c.verdict;
     study_comparison_free(&c);
-    return outcome;
+    return verdict;
 }
 
 static void alarms_without_a_reason_are_rare(void **unused)
@@ -293,7 +293,7 @@ static void alarms_without_a_reason_are_rare(void **unused)
             for (size_t t = 0; t < trials; t++) {
                 make(&a, runs, shapes[k], 2);
                 make(&b, runs, shapes[k], 2);
-                alarms += outcome_of(&a, &b) != STUDY_SAME;
+                alarms += verdict_of(&a, &b) != STUDY_SAME;
             }
             assert_true(alarms <= trials * 2 / 100);
         }
@@ -307,8 +307,8 @@ static void five_percent_are_always_found(void **unused)
     for (size_t t = 0; t < 300; t++) {
         make(&a, 8, steady, 2);
         make(&b, 8, steady, 2.1);
-        assert_int_equal(outcome_of(&a, &b), STUDY_SLOWER);
-        assert_int_equal(outcome_of(&b, &a), STUDY_FASTER);
+        assert_int_equal(verdict_of(&a, &b), STUDY_SLOWER);
+        assert_int_equal(verdict_of(&b, &a), STUDY_FASTER);
     }
 }
 
@@ -326,7 +326,7 @@ static void what_is_certain_but_small_is_the_same(void **unused)
             b.results[i][k].median_us = 2.03 + 0.0001 * (double)i;
         }
     assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
-    assert_int_equal(c.outcome, STUDY_SAME);
+    assert_int_equal(c.verdict, STUDY_SAME);
     assert_true(c.shifts[0].p < 0.001);
     assert_float_equal(c.shifts[0].shift, 0.015, 0.0005);
     study_comparison_free(&c);
@@ -340,11 +340,11 @@ static void too_few_runs_cannot_tell(void **unused)
     for (size_t runs = 1; runs < 5; runs++) {
         make(&a, runs, steady, 2);
         make(&b, runs, steady, 4);
-        assert_int_equal(outcome_of(&a, &b), STUDY_UNSURE);
+        assert_int_equal(verdict_of(&a, &b), STUDY_UNSURE);
     }
     make(&a, 5, steady, 2);
     make(&b, 5, steady, 4);
-    assert_int_equal(outcome_of(&a, &b), STUDY_SLOWER);
+    assert_int_equal(verdict_of(&a, &b), STUDY_SLOWER);
 }
 
 static void medians_of_nothing_do_not_divide(void **unused)
@@ -359,13 +359,13 @@ static void medians_of_nothing_do_not_divide(void **unused)
         for (size_t k = 0; k < SIZES; k++)
             a.results[i][k].median_us = b.results[i][k].median_us = 0;
     assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
-    assert_int_equal(c.outcome, STUDY_SAME);
+    assert_int_equal(c.verdict, STUDY_SAME);
     assert_true(c.shifts[0].shift == 0);
     study_comparison_free(&c);
     for (size_t i = 0; i < 8; i++)
         b.results[i][0].median_us = 0.003;
     assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
-    assert_int_equal(c.shifts[0].outcome, STUDY_SLOWER);
+    assert_int_equal(c.shifts[0].verdict, STUDY_SLOWER);
     assert_float_equal(c.shifts[0].shift, 2, 1e-9);
     study_comparison_free(&c);
 }
@@ -402,8 +402,8 @@ static void streams_are_judged_by_their_rate(void **unused)
             a.results[i][k].messages_per_s = 1e6 + (double)i;
             b.results[i][k].messages_per_s = 0.9e6 + (double)i;
         }
-    assert_int_equal(outcome_of(&a, &b), STUDY_SLOWER);
-    assert_int_equal(outcome_of(&b, &a), STUDY_FASTER);
+    assert_int_equal(verdict_of(&a, &b), STUDY_SLOWER);
+    assert_int_equal(verdict_of(&b, &a), STUDY_FASTER);
 }
 
 static void unlike_runs_are_refused_and_can_be_forced(void **unused)
@@ -454,7 +454,7 @@ static void a_percentile_nobody_asked_for_comes_from_the_histogram(void **unused
     b.results[4][0].bucket_count = 2; /* 980 samples: 9.8 lie beyond */
     assert_int_equal(study_compare(&a.set, &b.set, &terms, &c), 0);
     assert_float_equal(c.shifts[0].a_us, 5.005, 1e-9);
-    assert_int_equal(c.shifts[1].outcome, STUDY_ABSENT);
+    assert_int_equal(c.shifts[1].verdict, STUDY_ABSENT);
     assert_float_equal(c.shifts[3].a_us, 9.009, 1e-9);
     assert_int_equal(c.absent, 1);
     study_comparison_free(&c);

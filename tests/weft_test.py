@@ -93,17 +93,17 @@ def five_percent_more_are_slower_and_less_are_faster():
     fast = a_set(turn=0)
     slow = a_set(turn=1, median_us=2.1, device="null:delay=2100ns")
     process = compare(3, fast, slow)
-    check(re.fullmatch(r"Slower: 3 of 3, by up to [456]\.\d %", verdict(process)), process)
+    check(re.fullmatch(r"Slower: 3 of 3 rows, by up to [456]\.\d %", verdict(process)), process)
     check("\ndevice: null:delay=2us -> null:delay=2100ns\n" in process.out, process)
     process = compare(0, slow, fast)
-    check(verdict(process).startswith("Faster: 3 of 3, by up to "), process)
+    check(verdict(process).startswith("Faster: 3 of 3 rows, by up to "), process)
 
 
 @test
 def slower_at_one_size_is_slower():
     process = compare(3, a_set(turn=0, medians_us=(2, 2, 2), noise=0),
                       a_set(turn=1, medians_us=(2, 2, 2.2), noise=0))
-    check(verdict(process).startswith("Slower: 1 of 3, by up to "), process)
+    check(verdict(process).startswith("Slower: 1 of 3 rows, by up to "), process)
 
 
 @test
@@ -116,7 +116,7 @@ def a_shift_below_the_least_effect_is_the_same():
 @test
 def one_run_a_side_can_never_tell():
     process = compare(5, a_document(median_us=2.0), a_document(median_us=4.0))
-    equal(verdict(process), "Cannot tell: one run a side; 5 are needed (weft repeat makes them)")
+    equal(verdict(process), "Cannot tell: 1 run per side; at least 5 needed (see weft repeat)")
     check(re.search(r"^ +8 +2\.0\d +(3\.9|4\.0)\d +\+(99|100|101)\.\d\d% +- +-  cannot tell$",
                     process.out, re.M), process)
 
@@ -125,14 +125,14 @@ def one_run_a_side_can_never_tell():
 def four_runs_a_side_cannot_tell_and_five_can():
     process = compare(5, a_set(4, turn=0), a_set(4, turn=1, median_us=4.0))
     equal(verdict(process),
-          "Cannot tell: 4 and 4 runs; 5 a side are needed (weft repeat makes them)")
+          "Cannot tell: 4 and 4 runs; at least 5 per side needed (see weft repeat)")
     compare(3, a_set(5, turn=0), a_set(5, turn=1, median_us=4.0))
 
 
 @test
 def few_runs_of_many_sizes_say_what_they_cannot_see():
     process = compare(0, a_set(5, turn=0), a_set(5, turn=1))
-    check("a shift of one of the 3 rows alone is seen from 6 runs a side up" in process.err,
+    check("a change in only one of 3 rows needs at least 6 runs per side" in process.err,
           process)
 
 
@@ -140,13 +140,13 @@ def few_runs_of_many_sizes_say_what_they_cannot_see():
 def runs_that_scatter_are_the_same_but_not_without_a_word():
     process = compare(0, a_set(turn=0, noise=0.3), a_set(turn=1, noise=0.3))
     check(verdict(process).startswith("Same: "), process)
-    check("in 3 of 3 figures a shift of 2 % could hide" in process.err, process)
+    check("3 of 3 rows inconclusive: intervals wider than 2 %; add runs" in process.err, process)
 
 
 @test
 def sets_run_one_after_the_other_are_doubted():
     process = compare(0, a_set(turn=0), a_set(turn=100))
-    check("was run before the other" in process.err, process)
+    check("all runs of one set began before the other" in process.err, process)
 
 
 @test
@@ -154,16 +154,16 @@ def percentiles_are_compared_and_missing_ones_are_said():
     process = compare(3, a_set(turn=0), a_set(turn=1, median_us=2.1), "--percentiles", "50,99,99.9")
     equal(len(re.findall(r"^(?:median|p99) +\d+ .* slower$", process.out, re.M)), 6, process)
     equal(len(re.findall(r"^p99\.9 +\d+ +- +- +- +- +-  -$", process.out, re.M)), 3, process)
-    check("3 of 9 figures are not in every run" in process.err, process)
+    check("3 of 9 rows not compared" in process.err, process)
     process = compare(5, a_set(turn=0), a_set(turn=1), "--percentiles", "99.99")
-    equal(verdict(process), "Cannot tell: no figure that every run has")
+    equal(verdict(process), "Cannot tell: no value is present in every run")
 
 
 @test
 def streams_are_compared_by_their_rate():
     keys = {"tool": "ucx_perftest", "test": "put_bw", "method": "stream", "fabric": "soft"}
     process = compare(3, a_set(turn=0, **keys), a_set(turn=1, median_us=2.2, **keys))
-    equal(len(re.findall(r"^a message +\d+ .* slower$", process.out, re.M)), 3, process)
+    equal(len(re.findall(r"^per message +\d+ .* slower$", process.out, re.M)), 3, process)
 
 
 @test
@@ -217,7 +217,7 @@ def the_comparison_can_be_had_as_json():
 
 
 def both_sides():
-    """A folder as repeat leaves it behind two commands."""
+    """A folder as written by repeat with two commands."""
     place = tap.folder()
     documents.runs(os.path.join(place, "a"), 5, every_s=20)
     documents.runs(os.path.join(place, "b"), 5, begun_s=10, every_s=20, median_us=4.0)
@@ -252,9 +252,9 @@ def other_ops_sizes_and_fabrics_are_not_comparable_unless_forced():
         other = a_set(turn=1, **keys)
         refused(2, "compare", mine, other, names=(name, "not comparable", "--force"))
         process = compare(0, mine, other, "--force")
-        check("compared nevertheless: not comparable: " + name in process.err, process)
+        check("compared anyway (--force): not comparable: " + name in process.err, process)
     refused(2, "compare", mine, a_set(turn=1, sizes=(7, 9)), "--force",
-            names=("no result that all runs have",))
+            names=("no result is present in all runs",))
 
 
 @test
@@ -414,7 +414,7 @@ def a_long_text_is_read():
 @test
 def files_that_cannot_be_had_are_named():
     refused(2, "report", "/nonexistent.json", "-o", "-", names=("/nonexistent.json: No such file",))
-    refused(2, "compare", tap.folder(), a_document(), names=("no *.json in it",))
+    refused(2, "compare", tap.folder(), a_document(), names=("contains no *.json file",))
     place = tap.folder()
     os.mkdir(os.path.join(place, "x.json"))
     refused(2, "report", place, "-o", "-", names=("x.json: is a folder, not a file",))
@@ -539,11 +539,11 @@ def a_result_is_never_written_over():
     os.link(os.path.join(several, "003.json"), renamed)
     before = [read(mine), read(other), read(renamed)]
     for args in ((mine, "-o", linked), (other, mine, "-o", linked), (several, "-o", renamed)):
-        refused(2, "report", *args, names=("not to be written over", args[-1]))
+        refused(2, "report", *args, names=("would be overwritten", args[-1]))
     one = os.path.join(several, "003.json")
     for args in ((mine, other, "--json", mine), (mine, other, "--json", other),
                  (several, several, "--json", one), (mine, other, "--json", linked)):
-        refused(2, "compare", *args, names=("not to be written over", args[-1]))
+        refused(2, "compare", *args, names=("would be overwritten", args[-1]))
     equal([read(mine), read(other), read(renamed)], before)
     equal(os.readlink(linked), mine)
 
@@ -552,11 +552,12 @@ def a_result_is_never_written_over():
 def what_is_no_page_by_its_name_is_refused():
     mine = a_document(sizes=(8, 64))
     before = read(mine)
-    refused(2, "report", "-o", mine, a_document(), names=("a page is HTML, or SVG",))
-    refused(2, "report", mine, "-o", mine, names=("a page is HTML, or SVG",))
+    refused(2, "report", "-o", mine, a_document(), names=("only HTML and SVG can be written",))
+    refused(2, "report", mine, "-o", mine, names=("only HTML and SVG can be written",))
     equal(read(mine), before)
     for name in ("new.json", "new.JSON", "x.pdf", "x.Png"):
-        refused(2, "report", mine, "-o", path_in(name), names=(name + ": a page is HTML, or SVG",))
+        refused(2, "report", mine, "-o", path_in(name),
+                names=(name + ": only HTML and SVG can be written",))
     for name in ("x.svg", "x.SVG"):
         page = path_in(name)
         weft(0, "report", mine, "-o", page)
@@ -632,7 +633,7 @@ def two_commands_take_turns_and_are_compared():
     process = stub.repeat(0, "8", "--", stub.path, a, "--", stub.path, a)
     check(verdict(process).startswith("Same: "), process)
     process = stub.repeat(5, "1", "--", stub.path, a, "--", stub.path, b)
-    check(verdict(process).startswith("Cannot tell: one run a side"), process)
+    check(verdict(process).startswith("Cannot tell: 1 run per side"), process)
 
 
 @test
@@ -673,7 +674,7 @@ def the_first_run_that_fails_ends_it_with_its_exit_code():
     process = stub.repeat(7, "5", "--", stub.path, a, "--", stub.path, a)
     check("run 2 of 5 of b failed with exit code 7" in process.err, process)
     killed = Stub("#!/bin/sh\nkill -9 $$\n")
-    check("ended by signal 9" in killed.repeat(137, "2", "--", killed.path).err)
+    check("killed by signal 9" in killed.repeat(137, "2", "--", killed.path).err)
 
 
 def cut_set(state="interrupted"):
@@ -699,7 +700,7 @@ def what_was_complete_before_an_interrupt_is_summed_up_and_the_rest_put_aside():
     ended(process, 130)
     equal(sorted(os.listdir(out)), ["001.json", "002.json", "003.json.failed"])
     check(f"run 3 of 5 is not complete: kept as {out}/003.json.failed" in process.err, process)
-    check("interrupted in run 3 of 5" in lines_of(process.err)[-1], process)
+    check("interrupted during run 3 of 5" in lines_of(process.err)[-1], process)
     check(": 2 runs of cxi_write_lat" in lines_of(process.out)[0], process)
     equal(len(lines_of(process.out)), 2 + len(SIZES), process)
     compare(5, out, a)
@@ -740,9 +741,9 @@ def too_few_runs_to_tell_are_said_before_they_are_made():
     stub, a = Stub("#!/bin/sh\nexit 7\n"), a_set()
     for runs, said in (("1", 1), ("4", 1), ("5", 0)):
         process = stub.repeat(7, runs, "--", stub.path, a, "--", stub.path, a)
-        found = [line for line in lines_of(process.err) if "5 a side are needed to tell" in line]
+        found = [line for line in lines_of(process.err) if "at least 5 needed for a verdict" in line]
         equal(len(found), said, process)
-    check("a side" not in stub.repeat(7, "2", "--", stub.path, a).err)
+    check("per side" not in stub.repeat(7, "2", "--", stub.path, a).err)
 
 
 @test
@@ -757,18 +758,18 @@ def a_tool_without_dashes_before_it_is_said_to_lack_them():
 @test
 def commands_that_do_not_do_their_part_are_refused():
     stub = Stub()
-    for code, args, name in ((2, (), "how often"), (2, ("3",), "a command is missing"),
+    for code, args, name in ((2, (), "the number of runs"), (2, ("3",), "a command is missing"),
                              (2, ("3", "--"), "a command is missing"),
                              (2, ("3", "--", "x", "--"), "a command is missing"),
                              (2, ("3", "--", "--", "x"), "a command is missing"),
                              (2, ("3", "--", "x", "--", "y", "--", "z"), "more than two"),
                              (2, ("0", "--", "x"), '"0"'), (2, ("x", "--", "x"), '"x"'),
                              (2, ("-1", "--", "x"), "-1"), (2, ("5000", "--", "x"), "4096"),
-                             (2, ("3", "--", "x", "--json", "y"), "has --json already"),
-                             (2, ("3", "--", "x", "--json=y"), "has --json already"),
+                             (2, ("3", "--", "x", "--json", "y"), "--json must not be given"),
+                             (2, ("3", "--", "x", "--json=y"), "--json must not be given"),
                              (2, ("3", "--json", "-", "--", "x"), "two commands"),
-                             (1, ("3", "--", "/nonexistent/x"), "cannot be started"),
-                             (1, ("3", "--", "no-such-tool"), "cannot be started"),
+                             (1, ("3", "--", "/nonexistent/x"), "cannot start"),
+                             (1, ("3", "--", "no-such-tool"), "cannot start"),
                              (1, ("3", "--", "true"), "wrote no document"),
                              (2, ("3", "--", "sh", "-c", 'echo x >"$1"'), "not JSON")):
         process = stub.repeat(code, *args)
@@ -796,7 +797,7 @@ def interrupted(number):
     stub.await_note()
     process.kill(number)
     ended(process, 128 + number)
-    check("interrupted in run 1 of 3" in process.err, process)
+    check("interrupted during run 1 of 3" in process.err, process)
     equal(stub.noted(), ["up", "told"])
     equal(os.listdir(stub.tmp), [])
 
@@ -824,7 +825,7 @@ def tools_beside_weft_are_found_and_a_programmed_difference_is_seen():
     run = ("cxi_write_lat", "--local", "-n", "300", "--latency-gap", "0", "-d")
     process = weft(3, "repeat", "5", "--", *run, "null:delay=20us", "--", *run, "null:delay=40us",
                    limit=120, env={"PATH": "/usr/bin:/bin"})
-    check(verdict(process).startswith("Slower: 1 of 1, by up to "), process)
+    check(verdict(process).startswith("Slower: 1 of 1 rows, by up to "), process)
     check("\ndevice: null:delay=20us -> null:delay=40us\n" in process.out, process)
 
 

@@ -34,10 +34,10 @@ static const struct field interval_fields[] = {
     {0}};
 
 static const struct field verdict_fields[] = {
-    {"condition", TEXT, AT(study_verdict, condition), NULL},
-    {"result", COUNT, AT(study_verdict, result), NULL},
-    {"value", NUMBER_OR_NULL, AT(study_verdict, value), NULL},
-    {"verdict", TEXT, AT(study_verdict, verdict), verdicts},
+    {"condition", TEXT, AT(study_condition, text), NULL},
+    {"result", COUNT, AT(study_condition, result), NULL},
+    {"value", NUMBER_OR_NULL, AT(study_condition, value), NULL},
+    {"verdict", TEXT, AT(study_condition, verdict), verdicts},
     {0}};
 
 static const struct field result_fields[] = {
@@ -166,10 +166,10 @@ static int read_results(struct reader *r, const json_t *root, struct study_run *
 
 static int read_verdicts(struct reader *r, const json_t *root, struct study_run *run)
 {
-    int status = read_objects(r, root, "", "verdicts", verdict_fields, sizeof *run->verdicts,
-                              &run->verdicts, &run->verdict_count);
-    for (size_t i = 0; i < run->verdict_count && !status; i++)
-        if (run->verdicts[i].result >= run->result_count)
+    int status = read_objects(r, root, "", "verdicts", verdict_fields, sizeof *run->conditions,
+                              &run->conditions, &run->condition_count);
+    for (size_t i = 0; i < run->condition_count && !status; i++)
+        if (run->conditions[i].result >= run->result_count)
             status = reader_wrong(r, "", "verdicts", "refers to a result that does not exist");
     return status;
 }
