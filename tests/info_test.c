@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft info on machines that are made of files: a folder stands for the root of each. */
+/* The host room on machines made of files: a folder is the root of each. */
 #include "core/child.h"
 #include "core/clock.h"
 #include "core/machine.h"
@@ -99,7 +99,7 @@ static void put_eight_cpus(void)
     }
 }
 
-/* What a quiet machine with two CPUs shows, which are 0 and 1. */
+/* The state of an idle machine with two CPUs, 0 and 1. */
 static struct host_state look(void)
 {
     struct host_state host = {.root = root, .pair = {1, 0}, .usable = 2};
@@ -120,7 +120,7 @@ static bool found(const char *name, const struct host_state *host, struct findin
                 assert_true(!is || (*finding->what && *finding->fix && *check->why));
                 return is;
             }
-    print_message("# there is no check \"%s\"\n", name);
+    print_message("# no check \"%s\"\n", name);
     assert_true(false);
     return false;
 }
@@ -309,7 +309,7 @@ static void nothing_is_found_where_there_are_no_files(void **state)
     assert_int_equal(host.topology.cpus, 0);
     for (size_t i = 0; i < LENGTH(lists); i++)
         for (const struct check *check = lists[i]; check->name; check++)
-            /* How this program was built, and its limits, are no files. */
+            /* The build and the limits of this program do not come from files. */
             if (strcmp(check->name, "build") != 0 && strcmp(check->name, "lock") != 0)
                 assert_false(check_run(check, &host, &finding));
 }
@@ -616,7 +616,7 @@ static void gpus_and_networks_are_named(void **state)
     free(text);
 }
 
-/* Every file that anybody looks at, filled with the same. */
+/* Every file that is read, filled with the same bytes. */
 static void put_everywhere(const void *bytes, size_t length)
 {
     static const char *const files[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The statistics of comparisons, against what can be computed without cleverness, and how often
- * they are wrong on made-up runs. Seeds are fixed: a test that passes once passes always. */
+/* The statistics of comparisons, checked against brute-force computations, and their error rate on
+ * generated runs. Seeds are fixed, so results do not vary. */
 #include "study/rank.h"
 #include "study/study.h"
 
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* ---- made-up values ---- */
+/* ---- generated values ---- */
 
 static uint64_t state;
 
@@ -38,7 +38,7 @@ static double skewed(double middle)
     return middle * exp(0.1 * normal());
 }
 
-/* Where memory happens to lie makes a run slow: as often as not, by a lot. */
+/* The placement of memory makes every second run 2.5 times slower. */
 static double moody(double middle)
 {
     return middle * (uniform() < 0.5 ? 1 : 2.5) * (1 + 0.01 * normal());
@@ -52,7 +52,7 @@ static double ticking(double middle)
 
 typedef double shape(double middle);
 
-/* ---- straightforward computations ---- */
+/* ---- brute-force computations ---- */
 
 static double rank_among(const double *values, size_t count, double value)
 {
@@ -101,7 +101,7 @@ static double plain_p(const double *values, size_t rows, size_t runs, size_t han
     return (double)reached / (double)deals;
 }
 
-static void p_is_what_all_deals_of_labels_give(void **unused)
+static void p_equals_the_share_of_all_assignments_of_labels(void **unused)
 {
     (void)unused;
     shape *const shapes[] = {steady, moody, ticking};
@@ -119,10 +119,10 @@ static void p_is_what_all_deals_of_labels_give(void **unused)
     }
 }
 
-static void drawn_deals_come_close_to_all_of_them(void **unused)
+static void random_assignments_come_close_to_all_of_them(void **unused)
 {
     (void)unused;
-    /* There are 2704156 ways to deal 12 of 24. */
+    /* There are 2704156 ways to choose 12 of 24. */
     double values[24], p;
     state = 5;
     for (size_t i = 0; i < 24; i++)
@@ -149,7 +149,7 @@ static void equal_values_prove_nothing(void **unused)
     assert_float_equal(shift.median, 0, 0);
 }
 
-static void sets_fully_apart_have_the_least_p_there_is(void **unused)
+static void fully_separated_sets_have_the_smallest_p(void **unused)
 {
     (void)unused;
     for (size_t n = 1; n <= 8; n++) {
@@ -167,7 +167,7 @@ static int ascending(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* How many orders of m and n values have at most u pairs the wrong way round, one by one. */
+/* The number of orders of m and n values with at most u inverted pairs, by enumeration. */
 static size_t orders_up_to(size_t m, size_t n, size_t u)
 {
     size_t found = 0;
@@ -245,7 +245,7 @@ struct made {
     struct study_result results[RUNS_MOST][SIZES];
 };
 
-/* One mood a run, as processes have them, and noise of its own for each size. */
+/* One random factor per run, as processes have, and noise per size. */
 static void make(struct made *m, size_t runs, shape *of, double middle)
 {
     *m = (struct made){.set = {"made", m->runs, runs}};
@@ -280,7 +280,7 @@ static enum study_verdict verdict_of(const struct made *a, const struct made *b)
     return verdict;
 }
 
-static void alarms_without_a_reason_are_rare(void **unused)
+static void false_alarms_are_rare(void **unused)
 {
     (void)unused;
     shape *const shapes[] = {steady, skewed, moody, ticking};
@@ -312,7 +312,7 @@ static void five_percent_are_always_found(void **unused)
     }
 }
 
-static void what_is_certain_but_small_is_the_same(void **unused)
+static void significant_but_small_changes_are_the_same(void **unused)
 {
     (void)unused;
     static struct made a, b;
@@ -347,7 +347,7 @@ static void too_few_runs_cannot_tell(void **unused)
     assert_int_equal(verdict_of(&a, &b), STUDY_SLOWER);
 }
 
-static void medians_of_nothing_do_not_divide(void **unused)
+static void medians_of_zero_are_not_divided_by(void **unused)
 {
     (void)unused;
     static struct made a, b;
@@ -370,7 +370,7 @@ static void medians_of_nothing_do_not_divide(void **unused)
     study_comparison_free(&c);
 }
 
-static void results_of_the_same_name_are_told_apart_by_their_place(void **unused)
+static void results_of_the_same_name_are_matched_by_position(void **unused)
 {
     (void)unused;
     static struct made a, b;
@@ -406,7 +406,7 @@ static void streams_are_judged_by_their_rate(void **unused)
     assert_int_equal(verdict_of(&b, &a), STUDY_FASTER);
 }
 
-static void unlike_runs_are_refused_and_can_be_forced(void **unused)
+static void runs_that_differ_are_refused_and_can_be_forced(void **unused)
 {
     (void)unused;
     static struct made a, b;
@@ -423,7 +423,7 @@ static void unlike_runs_are_refused_and_can_be_forced(void **unused)
     assert_int_equal(c.count, SIZES - 1);
     assert_non_null(strstr(c.ignored, "soft"));
     study_comparison_free(&c);
-    /* Another op everywhere: by size. */
+    /* A different op everywhere: matched by size. */
     for (size_t i = 0; i < 8; i++)
         for (size_t k = 0; k < SIZES; k++)
             b.results[i][k].test = "read";
@@ -437,7 +437,7 @@ static void unlike_runs_are_refused_and_can_be_forced(void **unused)
     assert_int_equal(study_compare(&a.set, &b.set, &force, &c), -EINVAL);
 }
 
-static void a_percentile_nobody_asked_for_comes_from_the_histogram(void **unused)
+static void a_percentile_that_is_missing_comes_from_the_histogram(void **unused)
 {
     (void)unused;
     static struct made a, b;
@@ -463,21 +463,21 @@ static void a_percentile_nobody_asked_for_comes_from_the_histogram(void **unused
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(p_is_what_all_deals_of_labels_give),
-        cmocka_unit_test(drawn_deals_come_close_to_all_of_them),
+        cmocka_unit_test(p_equals_the_share_of_all_assignments_of_labels),
+        cmocka_unit_test(random_assignments_come_close_to_all_of_them),
         cmocka_unit_test(equal_values_prove_nothing),
-        cmocka_unit_test(sets_fully_apart_have_the_least_p_there_is),
+        cmocka_unit_test(fully_separated_sets_have_the_smallest_p),
         cmocka_unit_test(the_shift_is_the_median_difference_and_its_interval_is_exact),
         cmocka_unit_test(the_interval_holds_the_true_shift_as_often_as_it_says),
-        cmocka_unit_test(alarms_without_a_reason_are_rare),
+        cmocka_unit_test(false_alarms_are_rare),
         cmocka_unit_test(five_percent_are_always_found),
-        cmocka_unit_test(what_is_certain_but_small_is_the_same),
+        cmocka_unit_test(significant_but_small_changes_are_the_same),
         cmocka_unit_test(too_few_runs_cannot_tell),
-        cmocka_unit_test(medians_of_nothing_do_not_divide),
-        cmocka_unit_test(results_of_the_same_name_are_told_apart_by_their_place),
+        cmocka_unit_test(medians_of_zero_are_not_divided_by),
+        cmocka_unit_test(results_of_the_same_name_are_matched_by_position),
         cmocka_unit_test(streams_are_judged_by_their_rate),
-        cmocka_unit_test(unlike_runs_are_refused_and_can_be_forced),
-        cmocka_unit_test(a_percentile_nobody_asked_for_comes_from_the_histogram),
+        cmocka_unit_test(runs_that_differ_are_refused_and_can_be_forced),
+        cmocka_unit_test(a_percentile_that_is_missing_comes_from_the_histogram),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of core: what every room uses and what knows no network. Errors (one idiom), messages,
- * modules, units. clock.h, opt.h and machine.h beside it are the other doors.
+ * modules, units. child.h, clock.h, machine.h and opt.h are the other doors.
  * Functions return 0 or -errno unless said otherwise. */
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GPUs and network devices, from files below /sys and /proc alone: no library is loaded, no device
+/* GPUs and network devices, only from files below /sys and /proc: no library is loaded, no device
  * opened. */
 #include "core/machine.h"
 #include "host/probe.h"

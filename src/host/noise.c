@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Measures noise: the time of a cache line transfer between two CPUs, and the time that both lose
- * to other work. Every loop ends by the clock, even if the other CPU is preempted meanwhile. */
+ * to other work. Every loop ends by the clock, even if the other CPU is preempted. */
 #include "bench/bench.h"
 #include "core/clock.h"
 #include "core/machine.h"

@@ -209,7 +209,7 @@ int read_objects(struct reader *r, const json_t *object, const char *where, cons
     char *items = NULL;
     int status = read_list(r, object, where, key, size, &items, count);
     memcpy(list, &items, sizeof items);
-    for (size_t i = 0; i < *count && !status; i++) {
+    for (size_t i = 0; items && i < *count && !status; i++) {
         char inner[WHERE];
         snprintf(inner, sizeof inner, "%.*s%s[%zu].", WHERE / 3, where, key, i);
         status = read_object(r, json_array_get(json_object_get(object, key), i), inner, fields,

@@ -123,7 +123,7 @@ static void band(struct plot *plot, const struct point *points, size_t count)
         fputs("\"/>", plot->out);
 }
 
-/* A point with a band whose neighbours have none gets a whisker. */
+/* A point with a band between points without one gets a whisker. */
 static void whiskers(struct plot *plot, const struct point *points, size_t count, bool all)
 {
     bool open = false;

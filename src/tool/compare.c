@@ -318,7 +318,7 @@ static int save_view(const struct view *v, const char *path)
 
 /* ---- the command ---- */
 
-/* Rows judged the same whose interval does not exclude a change of min_effect. */
+/* The number of rows judged the same, but with an interval that includes a change of min_effect. */
 static size_t inconclusive(const struct view *v)
 {
     size_t rows = 0;
