@@ -31,7 +31,7 @@ static void an_unknown_device_is_refused_in_a_sentence(void **state)
     (void)state;
     struct fabric *handle;
     struct fabric_facts facts;
-    struct fabric_want want = {.device = "no-such-device", .here = "", .nonce = "", .service = 1};
+    struct fabric_want want = {.device = "no-such-device", .here = "", .service = 1};
     fail(0, "%s", "");
     int status = choice.ops->open(&handle, &want, &facts);
     assert_true(status < 0);
@@ -96,13 +96,15 @@ static void connect_does_not_wait_for_an_end_that_is_not_there(void **state)
     struct end mine, other;
     struct msg address;
     struct remote remote;
+    const struct fabric_meeting meeting = {
+        .nonce = "00ff", .address = &address, .keys = &other.key, .count = 1};
     assert_int_equal(end_open(&mine, NULL, NULL), 0);
     assert_int_equal(end_open(&other, NULL, NULL), 0);
     assert_int_equal(choice.ops->address(other.handle, &address), 0);
     uint64_t since_ms = clock_ms();
     int status = 0;
     for (int i = 0; i < 3 && status == LATER; i++)
-        status = choice.ops->connect(mine.handle, &address, &other.key, 1, &remote);
+        status = choice.ops->connect(mine.handle, &meeting, &remote);
     if (mine.facts.alone)
         assert_int_equal(status, DONE);
     else
@@ -118,13 +120,15 @@ static void connect_to_nonsense_is_an_error_or_goes_on(void **state)
     struct end end;
     struct msg nonsense;
     struct remote remote = {0};
+    const struct fabric_meeting meeting = {
+        .nonce = "00ff", .address = &nonsense, .keys = &nonsense, .count = 1};
     assert_int_equal(end_open(&end, NULL, NULL), 0);
     if (end.facts.alone) {
         end_close(&end);
         skip();
     }
     assert_int_equal(msg_print(&nonsense, "%s", "\x7f\x01 not an address\n\n=\n"), 0);
-    assert_true(choice.ops->connect(end.handle, &nonsense, &nonsense, 1, &remote) != DONE);
+    assert_true(choice.ops->connect(end.handle, &meeting, &remote) != DONE);
     end_close(&end);
 }
 

@@ -57,7 +57,6 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
 {
     struct fabric_want want = {.device = choice.device,
                                .here = "127.0.0.1",
-                               .nonce = "0123456789abcdef0123456789abcdef",
                                .service = 1,
                                .verbs = (1U << VERBS) - 1,
                                .hints = (1U << HINTS) - 1,
@@ -77,6 +76,10 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
 int end_connect(struct end *end)
 {
     struct msg mine, theirs, their_key;
+    const struct fabric_meeting meeting = {.nonce = "0123456789abcdef0123456789abcdef",
+                                           .address = &theirs,
+                                           .keys = &their_key,
+                                           .count = 1};
     uint64_t since_ms = clock_ms();
     int status = choice.ops->address(end->handle, &mine);
     if (!status)
@@ -84,7 +87,7 @@ int end_connect(struct end *end)
     if (!status)
         status = peer_swap(end->peer, &end->key, &their_key);
     while (!status) {
-        status = choice.ops->connect(end->handle, &theirs, &their_key, 1, &end->remote);
+        status = choice.ops->connect(end->handle, &meeting, &end->remote);
         if (!status && clock_ms() - since_ms > WAIT_MS)
             status = fail(-ETIMEDOUT, "connect went on for %d ms", WAIT_MS);
     }

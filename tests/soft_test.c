@@ -53,6 +53,8 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct soft *soft = calloc(1, sizeof *soft);
         struct msg address = {0}, key = {0};
+        const struct fabric_meeting meeting = {
+            .nonce = "00ff", .address = &address, .keys = &key, .count = 1};
         struct remote remote;
         int ends[2], given[2];
         char byte;
@@ -64,7 +66,7 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
         soft->link.served = true;
         send_descriptors(ends[1], cases[i].text, cases[i].count, given[1]);
         close(given[1]);
-        assert_int_equal(soft_link_step(soft, &address, &key, 1, &remote), cases[i].status);
+        assert_int_equal(soft_link_step(soft, &meeting, &remote), cases[i].status);
         assert_int_equal(read(given[0], &byte, 1), 0);
         soft_link_close(soft);
         free(soft);

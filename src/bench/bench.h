@@ -393,6 +393,7 @@ struct run {
     struct peer *peer;
     const struct fabric_ops *fabric;
     struct fabric *handle;
+    const char *nonce; /* of the meeting with the other end */
     struct fabric_facts facts;
     struct region buffer;
     struct remote remote;

@@ -346,11 +346,11 @@ int bench_run(const struct bench_request *request)
                       .plan = request->plan,
                       .op = request->op,
                       .peer = request->peer,
+                      .nonce = request->nonce,
                       .vendors = {request->plan->vendors[0], request->plan->vendors[1]},
                       .buffer = {.fd = -1}};
     struct fabric_want want = {.device = request->fabric->device,
                                .here = request->peer->here,
-                               .nonce = request->nonce,
                                .service = request->plan->service,
                                .verbs = request->op->verbs,
                                .hints = request->op->hints,

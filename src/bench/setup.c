@@ -115,7 +115,9 @@ static int connect_watched(struct run *run, const struct msg *theirs, const stru
     bool gpu = setup_any_gpu(run);
     if (gpu)
         keepalive_begin(&keepalive, run->peer, KEEPALIVE_LIBRARY_MS);
-    int status = run->fabric->connect(run->handle, theirs, their_key, 1, &run->remote);
+    const struct fabric_meeting meeting = {
+        .nonce = run->nonce, .address = theirs, .keys = their_key, .count = 1};
+    int status = run->fabric->connect(run->handle, &meeting, &run->remote);
     if (gpu)
         keepalive_end(&keepalive);
     return status;

@@ -332,7 +332,6 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
 {
     struct fabric_want want = {.device = choice->device,
                                .here = run->peer->here,
-                               .nonce = nonce,
                                .service = 1,
                                .verbs = run->test->verbs,
                                .hints = HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY),
@@ -340,6 +339,7 @@ static int open_fabric(struct run *run, const struct fabric_choice *choice, cons
                                        MEMORY_ALL_GPUS,
                                .server = run->peer->rank == PEER_SERVER,
                                .looks = run->params->verify};
+    run->nonce = nonce;
     return setup_open(run, choice->ops, &want);
 }
 

@@ -48,6 +48,11 @@ int msg_value(const struct msg *msg, const char *key, char *value, size_t room);
 /* The same for a number, decimal or 0x; -EINVAL if it is not one. */
 int msg_number(const struct msg *msg, const char *key, uint64_t *number);
 
+/* Bytes as lower-case hexadecimal digits, "key=00ff": added as a line; and read back, at most room
+ * of them, *length says how many. */
+int msg_add_hex(struct msg *msg, const char *key, const void *bytes, size_t length);
+int msg_hex(const struct msg *msg, const char *key, void *bytes, size_t room, size_t *length);
+
 /* What tells this boot of this machine from every other; "" if it cannot be known. */
 void host_id(char *id, size_t room);
 
@@ -56,6 +61,9 @@ void host_network(char *id, size_t room);
 
 /* Digits that nobody else can know: as many as fit. */
 int random_digits(char *text, size_t room);
+
+/* A number that nobody else can know; never 0. */
+int random_word(uint64_t *word);
 
 /* ---- modules ---------------------------------------------------------------- */
 

@@ -36,3 +36,12 @@ int random_digits(char *text, size_t room)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
     return 0;
 }
+
+int random_word(uint64_t *word)
+{
+    do {
+        if (getrandom(word, sizeof *word, 0) != sizeof *word)
+            return fail(-errno, "no random bytes: %s", strerror(errno));
+    } while (!*word);
+    return 0;
+}

@@ -29,6 +29,9 @@ static const struct fabric_host host = {.abi = FABRIC_ABI,
                                         .msg_add = msg_add,
                                         .msg_value = msg_value,
                                         .msg_number = msg_number,
+                                        .msg_add_hex = msg_add_hex,
+                                        .msg_hex = msg_hex,
+                                        .random_word = random_word,
                                         .memory_enough = memory_enough};
 
 bool fabric_built_in(const char *name)
@@ -227,7 +230,7 @@ int fabric_try(const struct fabric_choice *choice, uint64_t service, unsigned gp
                struct fabric_facts *facts)
 {
     struct fabric_want want = {
-        .device = choice->device, .here = "", .nonce = "", .service = service, .gpus = gpus};
+        .device = choice->device, .here = "", .service = service, .gpus = gpus};
     struct fabric *handle;
     int status = fabric_open(choice->ops, &handle, &want, facts);
     if (!status)

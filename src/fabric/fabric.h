@@ -9,7 +9,7 @@
 #include "fabric/amo.h"
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 3 };
+enum { FABRIC_ABI = 4 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -92,6 +92,8 @@ struct fabric_facts {
     const char *why_not[HINTS]; /* the reason of each hint not honoured */
     bool alone;                 /* the other end takes no part and no byte moves */
     bool own_memory;            /* expose must place the memory itself */
+    bool follows_here;          /* which device was opened depends on want.here: a caller that
+                                   learns it later must open again */
     size_t max_inline, max_send;
     size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
                                           header may have in a layout; 0: has no such layout */
@@ -113,14 +115,30 @@ struct fabric_facts {
 
 struct fabric_want {
     const char *device; /* what stands behind "FABRIC:" */
-    const char *here;   /* our end of the control connection, numeric, or "" */
-    const char *nonce;  /* known to both ends of this run and to nobody else */
+    const char *here;   /* our end of the control connection, numeric; "": not known yet */
     uint64_t service;
     unsigned verbs, hints;
     unsigned gpus; /* whose GPU memory will be exposed at either end, as far as it is known: bits */
     bool server;   /* the end that was asked, not the one that asks */
     bool looks;    /* the data of arrivals will be looked at */
 };
+
+/* One meeting with another end: what connect needs to know of it. */
+struct fabric_meeting {
+    const char *nonce;         /* known to both ends of this meeting and to nobody else */
+    const struct msg *address; /* the other end's, from its address() */
+    const struct msg *keys;    /* of its regions, from its expose() */
+    int count;                 /* of keys */
+};
+
+/* A nonce as one word, for a first message that shows which meeting it belongs to. */
+static inline uint64_t fabric_nonce_word(const char *nonce)
+{
+    uint64_t word = 14695981039346656037U;
+    for (const char *at = nonce; *at; at++)
+        word = (word ^ (unsigned char)*at) * 1099511628211U;
+    return word;
+}
 
 struct fabric {
     const struct fabric_ops *ops; /* first member of every fabric's own struct */
@@ -144,9 +162,9 @@ struct fabric_ops {
 
     /* This end's address for the other's connect: text, never our structs. */
     int (*address)(struct fabric *fabric, struct msg *mine);
-    /* DONE once bytes can go both ways; LATER: call again; or -errno. keys are the other end's,
-     * and remote gets an entry for each. */
-    int (*connect)(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+    /* DONE once bytes can go both ways; LATER: call again with the same meeting; or -errno. remote
+     * gets an entry for each key. */
+    int (*connect)(struct fabric *fabric, const struct fabric_meeting *meeting,
                    struct remote *remote);
 
     /* NULL: cannot. Operations that poll has not completed may be forgotten only by close. */
@@ -177,6 +195,10 @@ struct fabric_host {
     int (*msg_add)(struct msg *msg, const char *format, ...) __attribute__((format(printf, 2, 3)));
     int (*msg_value)(const struct msg *msg, const char *key, char *value, size_t room);
     int (*msg_number)(const struct msg *msg, const char *key, uint64_t *number);
+    int (*msg_add_hex)(struct msg *msg, const char *key, const void *bytes, size_t length);
+    int (*msg_hex)(const struct msg *msg, const char *key, void *bytes, size_t room,
+                   size_t *length);
+    int (*random_word)(uint64_t *word);
     int (*memory_enough)(uint64_t bytes);
 };
 

@@ -155,14 +155,13 @@ static int null_address(struct fabric *fabric, struct msg *mine)
 }
 
 /* connect: called again and again until DONE; both ends call it, neither waits in it. */
-static int null_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys,
-                        int n, struct remote *remote)
+static int null_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
+                        struct remote *remote)
 {
     (void)fabric;
-    (void)theirs;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < meeting->count; i++) {
         uint64_t length;
-        int status = msg_number(&keys[i], "length", &length);
+        int status = msg_number(&meeting->keys[i], "length", &length);
         if (status)
             return status;
         remote[i] = (struct remote){.length = length};

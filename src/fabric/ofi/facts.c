@@ -102,6 +102,7 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
         facts->depth = (unsigned)info->tx_attr->size;
     if (info->caps & FI_ATOMIC)
         weft_ofi_atomics(port->domain, facts);
+    facts->follows_here = port->follows_here;
     facts->compare_how = "fetched, and the value dropped";
     facts->why_no_gpu = "the provider has no FI_HMEM";
     facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;

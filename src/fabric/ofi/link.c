@@ -12,42 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- bytes as text ---- */
-
-static int add_bytes(struct msg *msg, const char *key, const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    int status = weft_ofi_host->msg_add(msg, "%s=", key);
-    for (size_t i = 0; i < length && !status; i++)
-        status = weft_ofi_host->msg_add(msg, "%02x", at[i]);
-    return status ? status : weft_ofi_host->msg_add(msg, "\n");
-}
-
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* As many bytes as there are, up to WEFT_OFI_ADDRESS_MAX. */
-static int get_bytes(const struct msg *msg, const char *key, unsigned char *bytes, size_t *length)
-{
-    char text[2 * WEFT_OFI_ADDRESS_MAX + 1] = "";
-    int status = weft_ofi_host->msg_value(msg, key, text, sizeof text);
-    if (status && status != -ENOENT)
-        return status;
-    if (status || !*text || strlen(text) % 2)
-        return weft_ofi_host->fail(-EPROTO, "ofi: the other end gave no %s", key);
-    *length = strlen(text) / 2;
-    for (size_t i = 0; i < *length; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return weft_ofi_host->fail(-EPROTO, "ofi: the other end's %s is no number: %s", key,
-                                       text);
-        bytes[i] = (unsigned char)(high << 4 | low);
-    }
-    return 0;
-}
-
 /* ---- memory ---- */
 
 int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key)
@@ -65,11 +29,13 @@ int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *ke
     if (status)
         return status;
     e->region = region;
-    e->key = (r->word ^ (uint64_t)getpid() << 20 ^ (uint64_t)(uintptr_t)region->address) | 1;
-    status = weft_ofi_host->msg_print(
-        key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nrkey=0x%" PRIx64 "\n",
-        r->virtual_address ? (uint64_t)(uintptr_t)region->address : 0, region->length, e->key,
-        (int)(e - r->exposed), fi_mr_key(e->mr));
+    status = weft_ofi_host->random_word(&e->key);
+    if (!status)
+        status = weft_ofi_host->msg_print(
+            key,
+            "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nrkey=0x%" PRIx64 "\n",
+            r->virtual_address ? (uint64_t)(uintptr_t)region->address : 0, region->length, e->key,
+            (int)(e - r->exposed), fi_mr_key(e->mr));
     if (status)
         weft_ofi_withdraw(fabric, region);
     return status;
@@ -121,7 +87,7 @@ int weft_ofi_address(struct fabric *fabric, struct msg *mine)
     status = weft_ofi_host->msg_print(mine, "provider=%s\nformat=%u\nhost=%s\n",
                                       r->port.info->fabric_attr->prov_name,
                                       r->port.info->addr_format, host);
-    return status ? status : add_bytes(mine, "name", name, length);
+    return status ? status : weft_ofi_host->msg_add_hex(mine, "name", name, length);
 }
 
 static int same_kind(const struct weft_ofi *r, const struct msg *theirs)
@@ -166,10 +132,10 @@ static int add_peer(struct weft_ofi *r, const struct msg *theirs)
 {
     unsigned char name[WEFT_OFI_ADDRESS_MAX];
     size_t length = 0;
-    int status = get_bytes(theirs, "name", name, &length);
+    int status = weft_ofi_host->msg_hex(theirs, "name", name, sizeof name, &length);
     if (status)
         return status;
-    if (!sound(r, name, length))
+    if (!length || !sound(r, name, length))
         return weft_ofi_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
     int added = fi_av_insert(r->port.av, name, 1, &r->peer, 0, NULL);
     return added == 1 ? 0
@@ -202,17 +168,18 @@ static int add_remote(struct weft_ofi *r, const struct msg *key)
     return 0;
 }
 
-static int link_up(struct weft_ofi *r, const struct msg *theirs, const struct msg *keys, int n)
+static int link_up(struct weft_ofi *r, const struct fabric_meeting *meeting)
 {
     int status = r->tried ? weft_ofi_host->fail(-ENOTCONN, "ofi: the ends did not come together")
-                          : same_kind(r, theirs);
+                          : same_kind(r, meeting->address);
     r->tried = true;
-    if (!status && n > WEFT_OFI_ENTRIES)
+    r->word = fabric_nonce_word(meeting->nonce);
+    if (!status && meeting->count > WEFT_OFI_ENTRIES)
         status = weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
-    for (int i = 0; i < n && !status; i++)
-        status = add_remote(r, &keys[i]);
+    for (int i = 0; i < meeting->count && !status; i++)
+        status = add_remote(r, &meeting->keys[i]);
     if (!status)
-        status = add_peer(r, theirs);
+        status = add_peer(r, meeting->address);
     r->linked = !status;
     return status;
 }
@@ -245,14 +212,14 @@ static int hello(struct weft_ofi *r)
     return r->said && r->heard ? DONE : LATER;
 }
 
-int weft_ofi_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_ofi_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
-    int status = r->linked ? 0 : link_up(r, theirs, keys, n);
+    int status = r->linked ? 0 : link_up(r, meeting);
     if (status)
         return status;
-    for (int i = 0; i < n && i < r->remote_count; i++)
+    for (int i = 0; i < meeting->count && i < r->remote_count; i++)
         remote[i] = (struct remote){.length = r->remotes[i].length,
                                     .key = r->remotes[i].key,
                                     .base = r->remotes[i].base,

@@ -54,17 +54,38 @@ static enum fi_hmem_iface interface_of(const struct region *gpu)
     return interfaces[gpu ? gpu->kind->vendor : MEMORY_CPU];
 }
 
-static int register_gpu(struct weft_ofi *r, const struct region *gpu, uint64_t access,
-                        struct fid_mr **mr)
+/* Where the provider does not choose the key, one that cannot be guessed, as long as it takes. */
+static int random_key(const struct weft_ofi *r, uint64_t *key)
 {
-    struct iovec iov = {.iov_base = gpu->address, .iov_len = gpu->length};
+    const struct fi_domain_attr *domain = r->port.info->domain_attr;
+    size_t bytes = domain->mr_key_size;
+    *key = 0;
+    if (domain->mr_mode & FI_MR_PROV_KEY)
+        return 0;
+    int status = weft_ofi_host->random_word(key);
+    if (bytes && bytes < sizeof *key)
+        *key &= (UINT64_C(1) << (8 * bytes)) - 1;
+    return status;
+}
+
+/* A key may be taken: then another is tried. */
+static int register_memory(struct weft_ofi *r, void *address, size_t length,
+                           const struct region *gpu, uint64_t access, struct fid_mr **mr)
+{
+    enum { TRIES = 16 };
+    struct iovec iov = {.iov_base = address, .iov_len = length};
     struct fi_mr_attr attr = {.mr_iov = &iov,
                               .iov_count = 1,
                               .access = access,
-                              .requested_key = ++r->next_key,
                               .iface = interface_of(gpu),
-                              .device.reserved = gpu->device};
-    return fi_mr_regattr(r->port.domain, &attr, 0, mr);
+                              .device.reserved = gpu ? gpu->device : 0};
+    int status = -FI_ENOKEY;
+    for (int i = 0; i < TRIES && status == -FI_ENOKEY; i++) {
+        if (random_key(r, &attr.requested_key))
+            return -EIO;
+        status = fi_mr_regattr(r->port.domain, &attr, 0, mr);
+    }
+    return status;
 }
 
 int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const struct region *gpu,
@@ -74,9 +95,7 @@ int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const st
     uint64_t access = FI_SEND | FI_RECV, mode = (uint64_t)r->port.info->domain_attr->mr_mode;
     if (r->port.info->caps & FI_RMA)
         access |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    int status =
-        gpu ? register_gpu(r, gpu, access, mr)
-            : fi_mr_reg(r->port.domain, address, length, access, 0, ++r->next_key, 0, mr, NULL);
+    int status = register_memory(r, address, length, gpu, access, mr);
     if (status || !(mode & FI_MR_ENDPOINT))
         return status ? weft_ofi_refuse(r, what, status) : 0;
     status = fi_mr_bind(*mr, &r->ep->fid, 0);
@@ -143,9 +162,6 @@ static void prepare(struct weft_ofi *r, const struct fabric_facts *facts,
     r->amo_injects = weft_ofi_injects_atomics(info);
     memcpy(r->amo, facts->amo, sizeof r->amo);
     memcpy(r->cswap, facts->cswap, sizeof r->cswap);
-    r->word = 14695981039346656037U;
-    for (const char *at = want->nonce; *at; at++)
-        r->word = (r->word ^ (unsigned char)*at) * 1099511628211U;
     for (int i = 0; i < WEFT_OFI_RECEIVES; i++)
         r->mail.receives[i].context.what = IS_RECEIVE;
 }

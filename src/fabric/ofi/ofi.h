@@ -46,6 +46,7 @@ struct weft_ofi_port {
     struct fid_av *av;
     struct fid_ep *ep;
     char name[FABRIC_DEVICE_MAX]; /* "tcp;ofi_rxm/lo" */
+    bool follows_here;            /* on IP, and no domain was named */
 };
 
 int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
@@ -203,7 +204,7 @@ struct weft_ofi {
     struct weft_ofi_remote remotes[WEFT_OFI_ENTRIES];
     const struct weft_ofi_remote *by_entry[WEFT_OFI_ENTRIES];
     int remote_count;
-    uint64_t word, next_key;
+    uint64_t word; /* the meeting's: an end that says it belongs to it */
     uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
     char *arena;
     size_t arena_bytes;
@@ -233,7 +234,7 @@ int weft_ofi_register(struct weft_ofi *rail, void *address, size_t length, const
 int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key);
 void weft_ofi_withdraw(struct fabric *fabric, struct region *region);
 int weft_ofi_address(struct fabric *fabric, struct msg *mine);
-int weft_ofi_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_ofi_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote);
 
 /* ---- verbs.c ---- */

@@ -266,6 +266,7 @@ int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *wan
     int status = choose(&port->info, want);
     if (status)
         return status;
+    port->follows_here = on_ip(port->info) && !strchr(want->device, '/');
     snprintf(port->name, sizeof port->name, "%s/%s", port->info->fabric_attr->prov_name,
              port->info->domain_attr->name);
     status = open_all(port);

@@ -126,18 +126,18 @@ static void welcome(struct soft *soft)
         close(fd);
 }
 
-static int serve_guests(struct soft *soft)
+static int serve_guests(struct soft *soft, const char *expected)
 {
     welcome(soft);
     for (int i = 0; i < SOFT_GUESTS; i++) {
-        char nonce[sizeof soft->nonce + 1];
+        char nonce[SOFT_NONCE + 1];
         int fd = soft->link.guests[i];
         if (fd < 0)
             continue;
         ssize_t n = recv(fd, nonce, sizeof nonce, MSG_DONTWAIT);
         if (n < 0 && errno == EAGAIN)
             continue;
-        if (n == (ssize_t)strlen(soft->nonce) && memcmp(nonce, soft->nonce, (size_t)n) == 0) {
+        if (n == (ssize_t)strlen(expected) && memcmp(nonce, expected, (size_t)n) == 0) {
             /* It stays open until the link closes: to a reader that does not wait, the kernel may
              * show the end of a connection before what was sent on it. */
             int status = give_all(soft, fd);
@@ -311,8 +311,9 @@ int soft_link_address(const struct soft *soft, struct msg *mine)
                      (unsigned)geteuid());
 }
 
-static int dial(struct soft *soft, const struct msg *theirs)
+static int dial(struct soft *soft, const struct fabric_meeting *meeting)
 {
+    const struct msg *theirs = meeting->address;
     uint64_t nic = 0, pid = 0, vni = 0, user = 0;
     char mine[64] = "", host[64] = "";
     int status = msg_number(theirs, "nic", &nic);
@@ -357,24 +358,26 @@ static int dial(struct soft *soft, const struct msg *theirs)
     }
     soft->link.dialled = fd;
     soft->link.name = nic << 32 | pid;
-    if (send(fd, soft->nonce, strlen(soft->nonce), MSG_NOSIGNAL) < 0)
+    if (send(fd, meeting->nonce, strlen(meeting->nonce), MSG_NOSIGNAL) < 0)
         return fail(-errno, "soft: greeting the other end: %s", strerror(errno));
     return 0;
 }
 
-int soft_link_step(struct soft *soft, const struct msg *theirs, const struct msg *keys, int n,
-                   struct remote *remote)
+int soft_link_step(struct soft *soft, const struct fabric_meeting *meeting, struct remote *remote)
 {
     struct soft_link *link = &soft->link;
     int status = 0;
-    if (n > SOFT_ENTRIES)
-        return fail(-EINVAL, "soft: %d keys, at most %d", n, SOFT_ENTRIES);
+    if (meeting->count > SOFT_ENTRIES)
+        return fail(-EINVAL, "soft: %d keys, at most %d", meeting->count, SOFT_ENTRIES);
+    if (!*meeting->nonce || strlen(meeting->nonce) > SOFT_NONCE)
+        return fail(-EINVAL, "soft: a nonce of %zu characters, at most %d", strlen(meeting->nonce),
+                    SOFT_NONCE);
     if (link->dialled < 0)
-        status = dial(soft, theirs);
+        status = dial(soft, meeting);
     if (!status && !link->served)
-        status = serve_guests(soft);
+        status = serve_guests(soft, meeting->nonce);
     if (!status && link->dialled >= 0 && !link->attached)
-        status = receive_all(soft, keys, n, remote);
+        status = receive_all(soft, meeting->keys, meeting->count, remote);
     if (status)
         return status;
     return link->served && link->attached ? DONE : LATER;

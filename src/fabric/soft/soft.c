@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* Every op and compare on every type that has it. */
@@ -115,7 +114,6 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
     soft->wide = soft_amo_wide();
     soft->whole = soft_store_whole();
     soft_link_open(&soft->link);
-    snprintf(soft->nonce, sizeof soft->nonce, "%s", want->nonce);
     int status = soft_nic_open(&soft->nic, want->device, want->service);
     if (!status)
         status = memory_host.alloc(&soft->portal_region, sizeof *soft->portal, &memory_host);
@@ -151,10 +149,9 @@ static int soft_expose(struct fabric *fabric, struct region *region, struct msg 
         slot++;
     if (slot == SOFT_ENTRIES)
         return fail(-ENOSPC, "soft: all %d list entries are in use", SOFT_ENTRIES);
-    do {
-        if (getrandom(&number, sizeof number, 0) != sizeof number)
-            return fail(-errno, "soft: no random key: %s", strerror(errno));
-    } while (!number);
+    status = random_word(&number);
+    if (status)
+        return status;
     soft->exposed[slot] = region;
     soft->portal->entries[slot].length = region->length;
     atomic_store(&soft->portal->entries[slot].key, number);
@@ -177,10 +174,10 @@ static int soft_address(struct fabric *fabric, struct msg *mine)
     return soft_link_address((struct soft *)fabric, mine);
 }
 
-static int soft_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys,
-                        int n, struct remote *remote)
+static int soft_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
+                        struct remote *remote)
 {
-    return soft_link_step((struct soft *)fabric, theirs, keys, n, remote);
+    return soft_link_step((struct soft *)fabric, meeting, remote);
 }
 
 /* ---- commands ---- */

@@ -20,7 +20,8 @@ enum {
     SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
     SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
     SOFT_BOUNCE = 4096,
-    SOFT_GUESTS = 4
+    SOFT_GUESTS = 4,
+    SOFT_NONCE = 64 /* characters */
 };
 
 /* ---- nic.c: names ---- */
@@ -218,8 +219,7 @@ struct soft {
     struct soft_link link;
     struct soft_mail mail;
     bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
-    char nonce[65];
-    struct gpu *gpu; /* makes all copies, if memory of either end is a GPU's; else NULL */
+    struct gpu *gpu;          /* makes all copies, if memory of either end is a GPU's; else NULL */
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
@@ -322,7 +322,6 @@ void soft_link_close(struct soft *soft);
 int soft_link_address(const struct soft *soft, struct msg *mine);
 
 /* One step, never waiting: DONE, LATER or -errno. */
-int soft_link_step(struct soft *soft, const struct msg *theirs, const struct msg *keys, int n,
-                   struct remote *remote);
+int soft_link_step(struct soft *soft, const struct fabric_meeting *meeting, struct remote *remote);
 
 #endif

@@ -13,39 +13,15 @@
 
 enum { LINE = 64 };
 
-/* ---- bytes as text ---- */
-
-static int add_bytes(struct msg *msg, const char *key, const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    int status = weft_uct_host->msg_add(msg, "%s=", key);
-    for (size_t i = 0; i < length && !status; i++)
-        status = weft_uct_host->msg_add(msg, "%02x", at[i]);
-    return status ? status : weft_uct_host->msg_add(msg, "\n");
-}
-
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Exactly length bytes, or nothing. */
 static int get_bytes(const struct msg *msg, const char *key, void *bytes, size_t length)
 {
-    char text[2 * WEFT_UCT_RKEY_MAX + 2] = "";
-    int status = weft_uct_host->msg_value(msg, key, text, sizeof text);
-    if (status && status != -ENOENT)
+    size_t got = 0;
+    int status = weft_uct_host->msg_hex(msg, key, bytes, length, &got);
+    if (status || got == length)
         return status;
-    if (status || strlen(text) != 2 * length)
-        return weft_uct_host->fail(-EPROTO, "uct: the other end gave no %s of %zu bytes", key,
-                                   length);
-    for (size_t i = 0; i < length; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return weft_uct_host->fail(-EPROTO, "uct: the other end's %s is no number", key);
-        ((unsigned char *)bytes)[i] = (unsigned char)(high << 4 | low);
-    }
-    return 0;
+    return weft_uct_host->fail(-EPROTO, "uct: the other end's %s has %zu bytes, not %zu", key, got,
+                               length);
 }
 
 /* ---- memory ---- */
@@ -117,7 +93,7 @@ static int print_key(const struct weft_uct *l, const struct weft_uct_exposed *e,
         return weft_uct_host->fail(-EMSGSIZE, "uct: a key of %zu bytes", size);
     if (size)
         packs = uct_md_mkey_pack(l->port.place.domain, e->memh, packed);
-    return packs == UCS_OK ? add_bytes(key, "rkey", packed, size)
+    return packs == UCS_OK ? weft_uct_host->msg_add_hex(key, "rkey", packed, size)
                            : weft_uct_refuse(l, "packing a key", packs);
 }
 
@@ -146,10 +122,11 @@ int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *ke
     if (status)
         return status;
     e->region = region;
-    e->key = (l->mail.word ^ (uint64_t)getpid() << 20 ^ (uint64_t)(uintptr_t)region->address) | 1;
+    status = weft_uct_host->random_word(&e->key);
     if (e->mark)
         *e->mark = e->key;
-    status = print_key(l, e, key);
+    if (!status)
+        status = print_key(l, e, key);
     if (status)
         unexpose(l, e);
     return status;
@@ -221,7 +198,7 @@ static int add_endpoint(struct weft_uct *l, struct msg *mine)
         status = uct_ep_get_address(l->ep, (uct_ep_addr_t *)(void *)bytes);
     if (status != UCS_OK)
         return weft_uct_refuse(l, "an endpoint", status);
-    return add_bytes(mine, "ep", bytes, l->port.attr.ep_addr_len);
+    return weft_uct_host->msg_add_hex(mine, "ep", bytes, l->port.attr.ep_addr_len);
 }
 
 int weft_uct_address(struct fabric *fabric, struct msg *mine)
@@ -243,9 +220,9 @@ int weft_uct_address(struct fabric *fabric, struct msg *mine)
         weft_uct_host->msg_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
                                  l->port.place.transport, (uint64_t)(uintptr_t)&l->notice);
     if (!printed)
-        printed = add_bytes(mine, "device", device, attr->device_addr_len);
+        printed = weft_uct_host->msg_add_hex(mine, "device", device, attr->device_addr_len);
     if (!printed && to_iface(l))
-        printed = add_bytes(mine, "iface", iface, attr->iface_addr_len);
+        printed = weft_uct_host->msg_add_hex(mine, "iface", iface, attr->iface_addr_len);
     else if (!printed)
         printed = add_endpoint(l, mine);
     return printed;
@@ -376,17 +353,19 @@ static int add_remote(struct weft_uct *l, const struct msg *key)
     return status;
 }
 
-static int link_up(struct weft_uct *l, const struct msg *theirs, const struct msg *keys, int n)
+static int link_up(struct weft_uct *l, const struct fabric_meeting *meeting)
 {
+    const struct msg *theirs = meeting->address;
     int status = l->tried ? weft_uct_host->fail(-ENOTCONN, "uct: the ends did not come together")
                           : same_transport(l, theirs);
     l->tried = true;
-    if (!status && n > WEFT_UCT_ENTRIES)
+    l->mail.word = fabric_nonce_word(meeting->nonce);
+    if (!status && meeting->count > WEFT_UCT_ENTRIES)
         status = weft_uct_host->fail(-ENOSPC, "uct: more than %d regions", WEFT_UCT_ENTRIES);
     if (!status)
         status = weft_uct_host->msg_number(theirs, "notice", &l->their_notice);
-    for (int i = 0; i < n && !status; i++)
-        status = add_remote(l, &keys[i]);
+    for (int i = 0; i < meeting->count && !status; i++)
+        status = add_remote(l, &meeting->keys[i]);
     if (!status)
         status = make_endpoint(l, theirs);
     l->linked = !status;
@@ -415,14 +394,14 @@ static int hello(struct weft_uct *l)
     return *heard == l->mail.word && !l->taken ? DONE : LATER;
 }
 
-int weft_uct_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_uct_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
-    int status = l->linked ? 0 : link_up(l, theirs, keys, n);
+    int status = l->linked ? 0 : link_up(l, meeting);
     if (status)
         return status;
-    for (int i = 0; i < n && i < l->remote_count; i++)
+    for (int i = 0; i < meeting->count && i < l->remote_count; i++)
         remote[i] = (struct remote){.length = l->remotes[i].length,
                                     .key = l->remotes[i].key,
                                     .base = l->remotes[i].base,

@@ -24,12 +24,9 @@ static inline uint64_t head_of(const struct weft_uct_mail *m, enum kind kind)
     return m->consumed << KIND_BITS | (uint64_t)kind;
 }
 
-void weft_uct_mail_open(struct weft_uct *l, const char *nonce)
+void weft_uct_mail_open(struct weft_uct *l)
 {
     struct weft_uct_mail *m = &l->mail;
-    m->word = 14695981039346656037U;
-    for (const char *at = nonce; *at; at++)
-        m->word = (m->word ^ (unsigned char)*at) * 1099511628211U;
     m->zcopy = l->am_max[LAYOUT_ZCOPY] > (size_t)2 * HEAD &&
                l->port.attr.cap.am.max_hdr >= (size_t)2 * HEAD;
     m->whole_most = l->am_max[LAYOUT_BCOPY] > HEAD ? l->am_max[LAYOUT_BCOPY] - HEAD : 0;

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,6 +265,8 @@ int weft_uct_port_open(struct weft_uct_port *port, const char *device, const cha
     int status = choose(&port->place, device, here);
     if (status)
         return status;
+    const char *slash = strchr(device, '/');
+    port->follows_here = (!slash || !slash[1]) && if_nametoindex(port->place.device);
     ucs_status_t opened = open_place(port, lost, arg);
     if (opened == UCS_OK)
         return 0;

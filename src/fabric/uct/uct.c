@@ -80,7 +80,7 @@ static void prepare(struct weft_uct *l, const struct fabric_facts *facts,
         weft_uct_slot_give(&l->slots[i]);
     }
     l->taken = 0;
-    weft_uct_mail_open(l, want->nonce);
+    weft_uct_mail_open(l);
     l->mail.pulls = facts->honours & HINT(RENDEZVOUS);
 }
 

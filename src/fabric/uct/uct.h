@@ -48,6 +48,7 @@ struct weft_uct_port {
     uct_worker_h worker;
     uct_iface_h iface;
     uct_md_attr_t domain_attr;
+    bool follows_here; /* a network interface that the device text does not name */
     uct_iface_attr_t attr;
 };
 
@@ -128,7 +129,7 @@ struct weft_uct_outgoing {
 };
 
 struct weft_uct_mail {
-    uint64_t word; /* of the run: who says it belongs to it */
+    uint64_t word; /* the meeting's: an end that says it belongs to it */
     bool said, heard;
     size_t whole_most, fragment_most; /* bytes of a message in one packet, and of a piece */
     bool zcopy, pulls;
@@ -209,7 +210,7 @@ void weft_uct_withdraw(struct fabric *fabric, struct region *region);
 /* Before the endpoint goes. */
 void weft_uct_drain(struct weft_uct *lane);
 int weft_uct_address(struct fabric *fabric, struct msg *mine);
-int weft_uct_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_uct_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote);
 
 /* ---- verbs.c ---- */
@@ -298,7 +299,7 @@ static inline uint64_t weft_uct_units(size_t length)
     return 1 + length / UNIT;
 }
 
-void weft_uct_mail_open(struct weft_uct *lane, const char *nonce);
+void weft_uct_mail_open(struct weft_uct *lane);
 void weft_uct_mail_close(struct weft_uct *lane);
 /* The other end has pulled so many of ours. */
 void weft_uct_mail_pulled(struct weft_uct *lane, uint64_t count);
