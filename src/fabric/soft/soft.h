@@ -254,7 +254,11 @@ static inline bool soft_out_of_reach(const struct soft *soft, const struct xfer 
 /* Why immediate data does not fit: -errno. */
 int soft_refuse_immediate(const struct xfer *x);
 
-/* ---- soft.c: the command queue ---- */
+/* ---- command.c: writes, reads, atomics, and the command queue ---- */
+
+int soft_write(struct fabric *fabric, const struct xfer *x);
+int soft_read(struct fabric *fabric, const struct xfer *x);
+int soft_atomic(struct fabric *fabric, const struct xfer *x);
 
 /* NULL: no room. */
 struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct xfer *x);
