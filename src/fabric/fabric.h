@@ -47,7 +47,7 @@ enum hint {
 enum layout { LAYOUT_SHORT, LAYOUT_BCOPY, LAYOUT_ZCOPY, LAYOUTS };
 #define LAYOUT_HINT(layout) (1U << (HINT_SHORT + (layout)))
 
-/* The other end's memory as connect found it. Owned by the fabric until close. */
+/* The other end's memory as connect found it. Owned by the fabric until leave or close. */
 struct remote {
     char *address; /* where it is mapped here, or NULL */
     size_t length;
@@ -125,7 +125,8 @@ struct fabric_want {
 
 /* One meeting with another end: what connect needs to know of it. */
 struct fabric_meeting {
-    const char *nonce;         /* known to both ends of this meeting and to nobody else */
+    const char *nonce;         /* known to both ends of this meeting and to nobody else; never used
+                                  again, not even with the same end */
     const struct msg *address; /* the other end's, from its address() */
     const struct msg *keys;    /* of its regions, from its expose() */
     int count;                 /* of keys */
@@ -153,21 +154,29 @@ struct fabric_ops {
     int (*list)(void (*say)(void *arg, const char *device, const char *what), void *arg);
 
     int (*open)(struct fabric **fabric, const struct fabric_want *want, struct fabric_facts *facts);
-    /* Drops what is posted; never waits for the other end. */
+    /* leave, and the rest. */
     void (*close)(struct fabric *fabric);
 
-    /* Makes a region reachable; places it too if it has no address. key is for the other end. */
+    /* Makes a region reachable; places it too if it has no address. key is for the other end of one
+     * meeting. Of a region that is exposed already only the key is asked for. */
     int (*expose)(struct fabric *fabric, struct region *region, struct msg *key);
+    /* Sends nothing to an end that is known to be gone, and never waits for one. */
     void (*withdraw)(struct fabric *fabric, struct region *region);
 
-    /* This end's address for the other's connect: text, never our structs. */
+    /* This end's address for the other's connect, in one meeting: text, never our structs. */
     int (*address)(struct fabric *fabric, struct msg *mine);
     /* DONE once bytes can go both ways; LATER: call again with the same meeting; or -errno. remote
      * gets an entry for each key. */
     int (*connect)(struct fabric *fabric, const struct fabric_meeting *meeting,
                    struct remote *remote);
+    /* Ends the meeting: the other end is forgotten, what is posted or under way is dropped, remotes
+     * and keys are no longer good. The device stays open and regions stay exposed; for the next
+     * meeting, with this end or another, ask for address and keys again. Never waits for the other
+     * end, which may be dead; does nothing if there is no meeting. */
+    void (*leave)(struct fabric *fabric);
 
-    /* NULL: cannot. Operations that poll has not completed may be forgotten only by close. */
+    /* NULL: cannot. Operations that poll has not completed may be forgotten only by leave or close.
+     */
     int (*write)(struct fabric *fabric, const struct xfer *xfer); /* bytes in the target's memory */
     int (*read)(struct fabric *fabric, const struct xfer *xfer);  /* bytes in ours */
     int (*send)(struct fabric *fabric, const struct xfer *xfer);  /* our buffer may be reused;

@@ -169,6 +169,14 @@ static int null_connect(struct fabric *fabric, const struct fabric_meeting *meet
     return DONE;
 }
 
+/* leave: nothing of this meeting may be seen in the next one. */
+static void null_leave(struct fabric *fabric)
+{
+    struct null *n = (struct null *)fabric;
+    n->head = n->tail = 0;
+    n->receive_head = n->receive_tail = 0;
+}
+
 /* Something that completes later. */
 static void begin(struct null *n, uint32_t verb, uint64_t id, uint64_t length, uint64_t due_ticks)
 {
@@ -278,6 +286,7 @@ const struct fabric_ops fabric_null = {.abi = FABRIC_ABI,
                                        .withdraw = null_withdraw,
                                        .address = null_address,
                                        .connect = null_connect,
+                                       .leave = null_leave,
                                        .write = null_write,
                                        .read = null_read,
                                        .send = null_send,
