@@ -51,6 +51,7 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
                  {"", 1, -ECONNABORTED}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
+        static struct soft_portal portal;
         struct soft *soft = calloc(1, sizeof *soft);
         struct msg address = {0}, key = {0};
         const struct fabric_meeting meeting = {
@@ -64,6 +65,7 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
         soft_link_open(&soft->link);
         soft->link.dialled = ends[0];
         soft->link.served = true;
+        soft->portal = &portal;
         send_descriptors(ends[1], cases[i].text, cases[i].count, given[1]);
         close(given[1]);
         assert_int_equal(soft_link_step(soft, &meeting, &remote), cases[i].status);

@@ -260,8 +260,20 @@ void soft_gpu_unpin(struct soft *soft)
         gpu_unpin(soft->gpu, soft->pins[--soft->pin_count]);
 }
 
-void soft_gpu_close(struct soft *soft)
+/* A GPU that only the other end's memory was on is not ours to keep. */
+void soft_gpu_leave(struct soft *soft)
 {
-    gpu_close(soft->gpu);
+    bool ours = false;
     free(soft->bounce);
+    soft->bounce = NULL;
+    soft->unpinned = soft->locked = false;
+    if (!soft->gpu)
+        return;
+    for (int i = 0; i < SOFT_ENTRIES; i++)
+        ours |= soft->exposed[i] && soft->exposed[i]->gpu;
+    if (!ours) {
+        gpu_close(soft->gpu);
+        soft->gpu = NULL;
+    }
+    soft_describe_path(soft->facts);
 }

@@ -75,6 +75,14 @@ int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, si
     return send_now(soft, x, from, moved);
 }
 
+static int refuse(const struct soft *soft, const struct xfer *x, const char *what)
+{
+    if (!soft->mail.channel)
+        return fail(-ENOTCONN, "soft: a %s, and no other end is connected", what);
+    return fail(-ERANGE, "soft: a %s of %zu bytes at %zu of a buffer of %zu", what, x->length,
+                x->at, x->local->length);
+}
+
 int soft_send(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
@@ -82,8 +90,7 @@ int soft_send(struct fabric *fabric, const struct xfer *x)
     if ((x->how & HINT(INLINE) && x->length > SOFT_IDC) || soft_out_of_reach(soft, x))
         return soft_refuse_immediate(x);
     if (!soft->mail.channel || !soft_fits(x))
-        return fail(-ERANGE, "soft: a message of %zu bytes at %zu of a buffer of %zu", x->length,
-                    x->at, x->local->length);
+        return refuse(soft, x, "message");
     /* Messages never overtake each other. */
     bool waits = soft->command_head != soft->command_tail;
     if (!(x->how & HINT(LL)) || waits || (x->length > SOFT_PIECE && !(x->how & HINT(RENDEZVOUS))))
@@ -96,8 +103,7 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     struct soft *soft = (struct soft *)fabric;
     struct soft_mail *m = &soft->mail;
     if (!m->channel || !soft_fits(x))
-        return fail(-ERANGE, "soft: a receive of %zu bytes at %zu of a buffer of %zu", x->length,
-                    x->at, x->local->length);
+        return refuse(soft, x, "receive");
     uint64_t slot = m->posted % SOFT_RING, entry = 0;
     if (m->posted - m->filled == SOFT_RING)
         return -EAGAIN;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Every op and compare on every type that has it. */
@@ -23,6 +24,13 @@ static void describe_atomics(struct fabric_facts *facts)
                 if (op == AMO_CSWAP)
                     facts->cswap[compare] |= (uint16_t)(1U << type);
             }
+}
+
+void soft_describe_path(struct fabric_facts *facts)
+{
+    snprintf(facts->form, sizeof facts->form, "soft (software NIC, shared memory)");
+    facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
+    facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory";
 }
 
 static void describe(const struct soft *soft, struct fabric_facts *facts)
@@ -42,10 +50,8 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
         .gpus = MEMORY_ALL_GPUS,
         .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
         .gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY,
-        .form = "soft (software NIC, shared memory)",
     };
-    facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
-    facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory";
+    soft_describe_path(facts);
     facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";
     facts->proves[VERB_RECV] = "the message is in the posted buffer";
@@ -72,24 +78,84 @@ static int seal(const struct region *region)
     return 0;
 }
 
+/* ---- the portal ---- */
+
+void soft_portal_release(struct soft_portal *portal)
+{
+    if (atomic_fetch_sub(&portal->holders, 1) == 1)
+        munmap(portal, portal->mapped);
+}
+
+/* An end that does not know yet that we left finds no list entry. */
+static void portal_close(struct soft *soft)
+{
+    if (!soft->portal)
+        return;
+    for (int i = 0; i < SOFT_ENTRIES; i++)
+        atomic_store(&soft->portal->entries[i].key, 0);
+    if (soft->portal_shared) {
+        close(soft->portal_region.fd);
+        soft_portal_release(soft->portal);
+    } else {
+        memory_host.free(&soft->portal_region);
+    }
+    soft->portal = NULL;
+    soft->portal_shared = false;
+}
+
+int soft_portal_open(struct soft *soft)
+{
+    if (soft->portal)
+        return 0;
+    /* Slots are for active messages; without those nobody needs their pages. */
+    size_t bytes = soft->mail.arrival ? sizeof(struct soft_portal)
+                                      : offsetof(struct soft_portal, channel.slots);
+    int status = memory_host.alloc(&soft->portal_region, sizeof *soft->portal, &memory_host);
+    if (status)
+        return status;
+    soft->portal = (struct soft_portal *)soft->portal_region.address;
+    status = memory_host.populate(&soft->portal_region, 0, bytes);
+    if (!status)
+        status = seal(&soft->portal_region);
+    if (status) {
+        portal_close(soft);
+        return status;
+    }
+    atomic_store(&soft->portal->holders, 1);
+    soft->portal->mapped = soft->portal_region.mapped;
+    for (int i = 0; i < SOFT_ENTRIES; i++) {
+        soft->portal->entries[i].length = soft->exposed[i] ? soft->exposed[i]->length : 0;
+        atomic_store(&soft->portal->entries[i].key, soft->keys[i]);
+    }
+    return 0;
+}
+
+/* ---- opening, leaving, closing ---- */
+
+static void soft_leave(struct fabric *fabric)
+{
+    struct soft *soft = (struct soft *)fabric;
+    if (soft->link.dialled < 0 && soft->link.partner < 0)
+        return;
+    soft_link_leave(soft);
+    soft_gpu_leave(soft);
+    portal_close(soft);
+    soft->mail = (struct soft_mail){.arrival = soft->mail.arrival};
+    soft->command_head = soft->command_tail = soft->event_head = soft->event_tail = 0;
+    memset(soft->keys, 0, sizeof soft->keys);
+}
+
 static void soft_close(struct fabric *fabric)
 {
     struct soft *soft = (struct soft *)fabric;
+    soft_leave(fabric);
     soft_link_close(soft);
-    soft_gpu_close(soft);
+    gpu_close(soft->gpu);
     if (soft->nic.listener >= 0)
         close(soft->nic.listener);
-    if (soft->portal)
-        memory_host.free(&soft->portal_region);
+    portal_close(soft);
     free(soft->mail.arrival);
     free(soft);
-}
-
-/* Slots are for active messages; who wants none does without their pages. */
-static size_t portal_bytes(const struct fabric_want *want)
-{
-    return want->verbs & VERB(AM) ? sizeof(struct soft_portal)
-                                  : offsetof(struct soft_portal, channel.slots);
 }
 
 static int place_arrival(struct soft *soft)
@@ -114,16 +180,10 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
     soft->whole = soft_store_whole();
     soft_link_open(&soft->link);
     int status = soft_nic_open(&soft->nic, want->device, want->service);
-    if (!status)
-        status = memory_host.alloc(&soft->portal_region, sizeof *soft->portal, &memory_host);
-    if (!status) {
-        soft->portal = (struct soft_portal *)soft->portal_region.address;
-        status = memory_host.populate(&soft->portal_region, 0, portal_bytes(want));
-    }
-    if (!status)
-        status = seal(&soft->portal_region);
     if (!status && want->verbs & VERB(AM))
         status = place_arrival(soft);
+    if (!status)
+        status = soft_portal_open(soft);
     if (status) {
         soft_close(&soft->fabric);
         return status;
@@ -136,36 +196,55 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
 
 /* ---- list entries ---- */
 
-static int soft_expose(struct fabric *fabric, struct region *region, struct msg *key)
+static int link_entry(struct soft *soft, struct region *region, int *slot)
 {
-    struct soft *soft = (struct soft *)fabric;
-    uint64_t number;
-    int slot = 0;
+    *slot = 0;
+    while (*slot < SOFT_ENTRIES && soft->exposed[*slot] != region)
+        ++*slot;
+    if (*slot < SOFT_ENTRIES)
+        return 0;
     int status = region->gpu ? soft_gpu_expose(soft, region) : seal(region);
     if (status)
         return status;
-    while (slot < SOFT_ENTRIES && soft->exposed[slot])
-        slot++;
-    if (slot == SOFT_ENTRIES)
+    *slot = 0;
+    while (*slot < SOFT_ENTRIES && soft->exposed[*slot])
+        ++*slot;
+    if (*slot == SOFT_ENTRIES)
         return fail(-ENOSPC, "soft: all %d list entries are in use", SOFT_ENTRIES);
-    status = random_word(&number);
+    soft->exposed[*slot] = region;
+    soft->keys[*slot] = 0;
+    return 0;
+}
+
+static int soft_expose(struct fabric *fabric, struct region *region, struct msg *key)
+{
+    struct soft *soft = (struct soft *)fabric;
+    int slot;
+    int status = link_entry(soft, region, &slot);
+    if (!status && !soft->keys[slot])
+        status = random_word(&soft->keys[slot]);
     if (status)
         return status;
-    soft->exposed[slot] = region;
-    soft->portal->entries[slot].length = region->length;
-    atomic_store(&soft->portal->entries[slot].key, number);
-    return msg_print(key, "key=%" PRIu64 "\nlength=%zu\nentry=%d\n", number, region->length, slot);
+    if (soft->portal) {
+        soft->portal->entries[slot].length = region->length;
+        atomic_store(&soft->portal->entries[slot].key, soft->keys[slot]);
+    }
+    return msg_print(key, "key=%" PRIu64 "\nlength=%zu\nentry=%d\n", soft->keys[slot],
+                     region->length, slot);
 }
 
 static void soft_withdraw(struct fabric *fabric, struct region *region)
 {
     struct soft *soft = (struct soft *)fabric;
-    for (int i = 0; i < SOFT_ENTRIES; i++)
-        if (soft->exposed[i] == region) {
+    for (int i = 0; i < SOFT_ENTRIES; i++) {
+        if (soft->exposed[i] != region)
+            continue;
+        if (soft->portal)
             atomic_store(&soft->portal->entries[i].key, 0);
-            soft->exposed[i] = NULL;
-            soft_gpu_withdraw(soft, region);
-        }
+        soft->exposed[i] = NULL;
+        soft->keys[i] = 0;
+        soft_gpu_withdraw(soft, region);
+    }
 }
 
 static int soft_address(struct fabric *fabric, struct msg *mine)
@@ -189,6 +268,7 @@ const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
                                        .withdraw = soft_withdraw,
                                        .address = soft_address,
                                        .connect = soft_connect,
+                                       .leave = soft_leave,
                                        .write = soft_write,
                                        .read = soft_read,
                                        .send = soft_send,

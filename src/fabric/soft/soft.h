@@ -20,8 +20,8 @@ enum {
     SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
     SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
     SOFT_BOUNCE = 4096,
-    SOFT_GUESTS = 4,
-    SOFT_NONCE = 64 /* characters */
+    SOFT_GUESTS = 64, /* ends that may dial before we meet them */
+    SOFT_NONCE = 64   /* characters */
 };
 
 /* ---- nic.c: names ---- */
@@ -43,7 +43,7 @@ int soft_nic_dial(unsigned address, uint64_t vni, unsigned pid);
 /* What nobody can do to shared memory any more: set here, checked on receipt. */
 #define SOFT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* ---- soft.c: what both halves see ---- */
+/* ---- soft.c: what both ends see ---- */
 
 /* A list entry, in the target's portal. key 0: not linked. */
 struct soft_entry {
@@ -111,9 +111,12 @@ struct soft_channel {
     alignas(4096) struct soft_slot slots[2][SOFT_SLOTS];
 };
 
-/* What the initiators of another process see of this end. */
+/* What the other end of one meeting sees of this one. The next meeting gets another: what an end
+ * that has not left yet still does in this one is seen by nobody. */
 struct soft_portal {
     struct soft_entry entries[SOFT_ENTRIES];
+    _Atomic uint32_t holders; /* of one process: the last of them unmaps it */
+    uint64_t mapped;
     _Atomic uint32_t amo_lock; /* for CPUs that cannot swap 16 bytes */
     struct soft_channel channel;
 };
@@ -182,7 +185,7 @@ struct soft_command {
     char idc[SOFT_IDC];
 };
 
-/* A mapping of the other end's memory, undone at close. */
+/* A mapping of the other end's memory, undone when we leave. */
 struct soft_map {
     void *address;
     size_t length; /* 0: it is our own process's, not ours to unmap */
@@ -193,12 +196,15 @@ struct soft_map {
 
 struct soft_link {
     int dialled;             /* our connection to them, -1: not yet */
-    int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen */
+    int partner;             /* theirs to us, -1: not yet */
+    int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen, or of another meeting */
+    unsigned next_guest;     /* the one that goes if there are too many */
     uint64_t name;           /* theirs: NIC and PID */
     bool served, attached;   /* they have ours; we have theirs */
     bool same_process;
     int received; /* messages so far */
     struct soft_map maps[1 + SOFT_ENTRIES];
+    struct remote remotes[SOFT_ENTRIES]; /* one for each key of the meeting */
     /* Their regions by list entry, for messages. */
     struct {
         char *address;
@@ -215,7 +221,9 @@ struct soft {
     struct soft_nic nic;
     struct soft_portal *portal;
     struct region portal_region;
+    bool portal_shared; /* with another end of this process */
     struct region *exposed[SOFT_ENTRIES];
+    uint64_t keys[SOFT_ENTRIES]; /* of this meeting; 0: nobody has asked for it yet */
     struct soft_link link;
     struct soft_mail mail;
     bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
@@ -231,6 +239,17 @@ struct soft {
     bool locked;   /* all host memory of copies is, and was so before the first one */
     struct fabric_facts *facts;
 };
+
+/* ---- soft.c ---- */
+
+/* A portal for this meeting, if there is none yet. */
+int soft_portal_open(struct soft *soft);
+
+/* One that ends of the same process share is not used here any more. */
+void soft_portal_release(struct soft_portal *portal);
+
+/* The path of the bytes and what completions of copies prove, without a GPU. */
+void soft_describe_path(struct fabric_facts *facts);
 
 /* The payload travels in the command. */
 static inline bool soft_immediate(const struct xfer *x)
@@ -315,11 +334,14 @@ int soft_gpu_expose(struct soft *soft, const struct region *region);
 void soft_gpu_withdraw(struct soft *soft, const struct region *region);
 int soft_gpu_join(struct soft *soft);
 void soft_gpu_unpin(struct soft *soft);
-void soft_gpu_close(struct soft *soft);
+/* After all of the other end's memory is released. */
+void soft_gpu_leave(struct soft *soft);
 
 /* ---- link.c ---- */
 
 void soft_link_open(struct soft_link *link);
+/* Lets go of the other end; those who wait to be met stay. */
+void soft_link_leave(struct soft *soft);
 void soft_link_close(struct soft *soft);
 
 /* Where this end can be dialled. */
