@@ -162,17 +162,20 @@ static void welcome(struct soft *soft)
         close(fd);
 }
 
-/* 1: this one is the other end of our meeting. Others wait: they may have dialled for a meeting
- * that is yet to come. */
-static int is_partner(int *guest, const char *nonce)
+/* Is it the other end of our meeting? Others wait: they may have dialled for a meeting that is yet
+ * to come. */
+static bool is_partner(int *guest, const char *nonce)
 {
     char shown[SOFT_NONCE + 1];
     ssize_t n = recv(*guest, shown, sizeof shown, MSG_DONTWAIT | MSG_PEEK);
     if (n < 0 && errno == EAGAIN)
-        return 0;
+        return false;
     if (n <= 0)
         close_socket(guest);
-    return n > 0 && n == (ssize_t)strlen(nonce) && memcmp(shown, nonce, (size_t)n) == 0;
+    if (n <= 0 || n != (ssize_t)strlen(nonce) || memcmp(shown, nonce, (size_t)n) != 0)
+        return false;
+    /* Closed with something unread, it would take from the other end what that has yet to read. */
+    return recv(*guest, shown, sizeof shown, MSG_DONTWAIT) == n;
 }
 
 static int serve_guests(struct soft *soft, const char *nonce)
@@ -182,8 +185,6 @@ static int serve_guests(struct soft *soft, const char *nonce)
     for (int i = 0; i < SOFT_GUESTS; i++) {
         if (link->guests[i] < 0 || !is_partner(&link->guests[i], nonce))
             continue;
-        /* It stays open until we leave: to a reader that does not wait, the kernel may show the end
-         * of a connection before what was sent on it. */
         link->partner = link->guests[i];
         link->guests[i] = -1;
         int status = give_all(soft, link->partner);
@@ -226,6 +227,12 @@ static int receive_region(int socket, struct msg *text, int *fd)
                              .msg_control = control.room,
                              .msg_controllen = sizeof control.room};
     ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    /* To a reader that does not wait the kernel may show the end of a connection before the last
+     * that was sent on it: that is there at a second look. */
+    if (n == 0 && !message.msg_controllen) {
+        message.msg_controllen = sizeof control.room;
+        n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    }
     if (n < 0 && errno == EAGAIN)
         return -EAGAIN;
     size_t count = n < 0 ? 0 : take_descriptors(&message, fd);
