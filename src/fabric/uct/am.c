@@ -75,6 +75,15 @@ static void drop_given(struct weft_uct *l)
     }
 }
 
+void weft_uct_events_drop(struct weft_uct *l)
+{
+    for (; l->next < l->count; l->next++)
+        if (l->events[l->next].verb == VERB_ARRIVAL && l->events[l->next].data)
+            weft_uct_drop(l, packet_of(l->events[l->next].data));
+    l->next = l->count = 0;
+    drop_given(l);
+}
+
 /* What is looked at lasts until the next poll. */
 static void give(struct weft_uct *l, const void *data)
 {

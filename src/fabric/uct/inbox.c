@@ -181,7 +181,10 @@ static void heed(struct weft_uct *l, enum kind kind, const char *data, size_t le
         break;
     case WITHDRAWN:
         if (word < WEFT_UCT_ENTRIES)
-            l->notice.alive[word] = 0;
+            l->notice->alive[word] = 0;
+        break;
+    case BYE:
+        l->parted = true;
         break;
     case ACK:
         break;

@@ -110,26 +110,56 @@ static void unexpose(struct weft_uct *l, struct weft_uct_exposed *e)
     *e = (struct weft_uct_exposed){0};
 }
 
+/* The key that is good for this meeting. */
+static int give_key(struct weft_uct *l, struct weft_uct_exposed *e, struct msg *key)
+{
+    int status = e->key ? 0 : weft_uct_host->random_word(&e->key);
+    if (!status && e->mark)
+        *e->mark = e->key;
+    return status ? status : print_key(l, e, key);
+}
+
+static struct weft_uct_exposed *find(struct weft_uct *l, const struct region *region)
+{
+    for (struct weft_uct_exposed *e = l->exposed; e < l->exposed + WEFT_UCT_ENTRIES; e++)
+        if (e->region == region)
+            return e;
+    return NULL;
+}
+
 int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
-    struct weft_uct_exposed *e = l->exposed;
-    while (e < l->exposed + WEFT_UCT_ENTRIES && e->region)
-        e++;
-    if (e == l->exposed + WEFT_UCT_ENTRIES)
+    struct weft_uct_exposed *e = find(l, region);
+    if (e)
+        return give_key(l, e, key);
+    e = find(l, NULL);
+    if (!e)
         return weft_uct_host->fail(-ENOSPC, "uct: more than %d regions", WEFT_UCT_ENTRIES);
     int status = region->address ? enlist(l, region, e) : place(l, region, e);
     if (status)
         return status;
     e->region = region;
-    status = weft_uct_host->random_word(&e->key);
-    if (e->mark)
-        *e->mark = e->key;
-    if (!status)
-        status = print_key(l, e, key);
+    status = give_key(l, e, key);
     if (status)
         unexpose(l, e);
     return status;
+}
+
+void weft_uct_lock(struct weft_uct *l)
+{
+    for (struct weft_uct_exposed *e = l->exposed; e < l->exposed + WEFT_UCT_ENTRIES; e++) {
+        e->key = 0;
+        if (e->mark)
+            *e->mark = 0;
+    }
+}
+
+void weft_uct_unexpose(struct weft_uct *l)
+{
+    for (struct weft_uct_exposed *e = l->exposed; e < l->exposed + WEFT_UCT_ENTRIES; e++)
+        if (e->region)
+            unexpose(l, e);
 }
 
 /* Puts a word of our note into their notice. */
@@ -210,15 +240,17 @@ int weft_uct_address(struct fabric *fabric, struct msg *mine)
         attr->ep_addr_len > WEFT_UCT_ADDRESS_MAX)
         return weft_uct_host->fail(-EMSGSIZE, "uct: %s has addresses of more than %d bytes",
                                    l->port.place.transport, WEFT_UCT_ADDRESS_MAX);
+    int renewed = l->renewed ? 0 : weft_uct_renew(l);
+    if (renewed)
+        return renewed;
     ucs_status_t status =
         uct_iface_get_device_address(l->port.iface, (uct_device_addr_t *)(void *)device);
     if (status == UCS_OK && to_iface(l))
         status = uct_iface_get_address(l->port.iface, (uct_iface_addr_t *)(void *)iface);
     if (status != UCS_OK)
         return weft_uct_refuse(l, "an address", status);
-    int printed =
-        weft_uct_host->msg_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
-                                 l->port.place.transport, (uint64_t)(uintptr_t)&l->notice);
+    int printed = weft_uct_host->msg_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
+                                           l->port.place.transport, (uint64_t)(uintptr_t)l->notice);
     if (!printed)
         printed = weft_uct_host->msg_add_hex(mine, "device", device, attr->device_addr_len);
     if (!printed && to_iface(l))
@@ -345,8 +377,8 @@ static int add_remote(struct weft_uct *l, const struct msg *key)
         length > SIZE_MAX - (size_t)2 * LINE)
         return weft_uct_host->fail(-EPROTO, "uct: the other end's key makes no sense");
     r->length = (size_t)length;
-    l->notice.alive[entry] = r->key;
-    r->alive = &l->notice.alive[entry];
+    l->notice->alive[entry] = r->key;
+    r->alive = &l->notice->alive[entry];
     l->by_entry[entry] = r;
     status = unlock(l, r, key, mark);
     l->remote_count += r->unpacked || !status;
@@ -375,7 +407,7 @@ static int link_up(struct weft_uct *l, const struct fabric_meeting *meeting)
 /* A word each way: by active message, or else by a put, if that needs no key. */
 static int hello(struct weft_uct *l)
 {
-    const volatile uint64_t *heard = &l->notice.hello;
+    const volatile uint64_t *heard = &l->notice->hello;
     bool puts =
         l->put_max[LAYOUT_ZCOPY] && !(l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_RKEY);
     if (has_am(l))

@@ -36,13 +36,16 @@ void weft_uct_mail_open(struct weft_uct *l)
     m->last = &m->first;
 }
 
-void weft_uct_mail_close(struct weft_uct *l)
+void weft_uct_mail_leave(struct weft_uct *l)
 {
+    bool pulls = l->mail.pulls;
     while (l->mail.first) {
         struct weft_uct_packet *packet = l->mail.first;
         l->mail.first = packet->next;
-        free(packet);
+        weft_uct_drop(l, packet);
     }
+    l->mail = (struct weft_uct_mail){.pulls = pulls};
+    weft_uct_mail_open(l);
 }
 
 /* ---- packets out ---- */
@@ -105,11 +108,16 @@ int weft_uct_mail_hello(struct weft_uct *l)
     return m->said && m->heard ? DONE : LATER;
 }
 
-/* If there is no room for it, or nobody, it is not told: whoever leaves does not wait, and has said
- * why he does. */
+/* If there is no room for it, or nobody, the other end is not told: we do not wait for it. */
 void weft_uct_mail_withdrawn(struct weft_uct *l, uint64_t entry)
 {
     (void)try_put(l, WITHDRAWN, &entry, sizeof entry);
+}
+
+void weft_uct_mail_bye(struct weft_uct *l)
+{
+    uint64_t nothing = 0;
+    (void)try_put(l, BYE, &nothing, sizeof nothing);
 }
 
 /* ---- messages out ---- */
@@ -124,6 +132,8 @@ static void out_complete(struct weft_uct_outgoing *o, int status)
 static void out_done(uct_completion_t *done)
 {
     struct weft_uct_outgoing *o = (struct weft_uct_outgoing *)done;
+    if (o->lane->draining)
+        return;
     out_complete(o, done->status == UCS_OK ? 0 : weft_uct_refuse(o->lane, "send", done->status));
 }
 
@@ -262,7 +272,9 @@ int weft_uct_send(struct fabric *fabric, const struct xfer *x)
     struct weft_uct *l = (struct weft_uct *)fabric;
     struct weft_uct_mail *m = &l->mail;
     bool rendezvous = x->how & HINT(RENDEZVOUS) && m->pulls;
-    if (!l->connected || !weft_uct_in_buffer(x))
+    if (!l->connected)
+        return weft_uct_host->fail(-ENOTCONN, "uct: not connected");
+    if (!weft_uct_in_buffer(x))
         return weft_uct_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
                                    x->length, x->at, x->local->length);
     /* Messages never overtake each other. */

@@ -15,6 +15,7 @@ enum {
     WEFT_UCT_ENTRIES = 16,   /* regions exposed */
     WEFT_UCT_RECEIVES = 128, /* posted */
     WEFT_UCT_SENDS = 64,     /* messages that wait, or are under way */
+    WEFT_UCT_NOTICES = 16,   /* meetings after which a late word from an old one could be heard */
     WEFT_UCT_RKEY_MAX = 1024,
     WEFT_UCT_ADDRESS_MAX = 512
 };
@@ -57,6 +58,8 @@ int weft_uct_list(void (*say)(void *arg, const char *device, const char *what), 
 /* Finds and opens what the device text means; here: our address on the control connection. */
 int weft_uct_port_open(struct weft_uct_port *port, const char *device, const char *here,
                        uct_error_handler_t lost, void *arg);
+/* Another interface instead of the one that is there; domain and worker stay. */
+ucs_status_t weft_uct_port_renew(struct weft_uct_port *port, uct_error_handler_t lost, void *arg);
 void weft_uct_port_close(struct weft_uct_port *port);
 
 /* ---- facts.c: what a port can do ---- */
@@ -75,7 +78,7 @@ void weft_uct_check_atomics(const struct weft_uct_port *port, struct fabric_fact
 /* Memory of ours that the other end may reach. */
 struct weft_uct_exposed {
     struct region *region;
-    uint64_t key;
+    uint64_t key; /* of this meeting; 0: nobody has asked for it yet */
     uct_mem_h memh;
     bool registered, placed;
     uct_allocated_memory_t memory; /* placed by us */
@@ -170,6 +173,8 @@ struct weft_uct {
     size_t put_max[LAYOUTS], get_max[LAYOUTS], am_max[LAYOUTS];
     enum settle settle;
     bool looks, needs_memh, draining;
+    bool hears, renewed; /* active messages; the interface is there */
+    bool parted;         /* the other end has said that it leaves: its silence is no loss */
     bool tried, linked, connected; /* the endpoint was attempted; is there; both ends said so */
     struct weft_uct_slot *free;
     int taken;  /* slots */
@@ -182,7 +187,9 @@ struct weft_uct {
     struct weft_uct_remote remotes[WEFT_UCT_ENTRIES];
     int remote_count;
     const struct weft_uct_remote *by_entry[WEFT_UCT_ENTRIES];
-    struct weft_uct_notice notice, note; /* what they tell; what we tell */
+    /* What they tell, in a place of its own for each meeting; what we tell. */
+    struct weft_uct_notice notices[WEFT_UCT_NOTICES], *notice, note;
+    unsigned meetings;
     uint64_t their_notice;
     bool has_notice;
     ucs_status_t lost;
@@ -197,6 +204,9 @@ struct weft_uct {
 /* A status of UCX's as ours. */
 int weft_uct_errno(ucs_status_t status);
 
+/* An interface to be met at, if the last one could not be had. */
+int weft_uct_renew(struct weft_uct *lane);
+
 /* Says that a call did not succeed: weft_uct_refuse(lane, "put", status). */
 int weft_uct_refuse(const struct weft_uct *lane, const char *what, ucs_status_t status);
 
@@ -207,6 +217,9 @@ void weft_uct_lose(struct weft_uct *lane, ucs_status_t status, const char *reaso
 
 int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *key);
 void weft_uct_withdraw(struct fabric *fabric, struct region *region);
+/* All regions: the keys of a meeting are no longer good; they are not exposed any more. */
+void weft_uct_lock(struct weft_uct *lane);
+void weft_uct_unexpose(struct weft_uct *lane);
 /* Before the endpoint goes. */
 void weft_uct_drain(struct weft_uct *lane);
 int weft_uct_address(struct fabric *fabric, struct msg *mine);
@@ -272,6 +285,7 @@ struct weft_uct_packet *weft_uct_keep(struct weft_uct *lane, const void *data, s
 void weft_uct_drop(struct weft_uct *lane, struct weft_uct_packet *packet);
 
 bool weft_uct_events_grow(struct weft_uct *lane);
+void weft_uct_events_drop(struct weft_uct *lane);
 
 static inline struct completion *weft_uct_event(struct weft_uct *lane)
 {
@@ -285,7 +299,7 @@ static inline struct completion *weft_uct_event(struct weft_uct *lane)
 
 /* What a packet is: the low bits of its first word. Above them stand the units of flow control that
  * its sender has consumed. */
-enum kind { HELLO, WHOLE, FIRST, MORE, PULL, PULLED, ACK, WITHDRAWN };
+enum kind { HELLO, WHOLE, FIRST, MORE, PULL, PULLED, ACK, WITHDRAWN, BYE };
 enum { KIND_BITS = 8, HEAD = sizeof(uint64_t), UNIT = 4096, WINDOW = 256 };
 
 /* What a descriptor says: which of the sender's regions, and where in it. */
@@ -300,7 +314,7 @@ static inline uint64_t weft_uct_units(size_t length)
 }
 
 void weft_uct_mail_open(struct weft_uct *lane);
-void weft_uct_mail_close(struct weft_uct *lane);
+void weft_uct_mail_leave(struct weft_uct *lane);
 /* The other end has pulled so many of ours. */
 void weft_uct_mail_pulled(struct weft_uct *lane, uint64_t count);
 /* It said what makes no sense. */
@@ -316,5 +330,6 @@ void weft_uct_mail_work(struct weft_uct *lane);
 /* Once: that we are there. DONE when the other end has said so too. */
 int weft_uct_mail_hello(struct weft_uct *lane);
 void weft_uct_mail_withdrawn(struct weft_uct *lane, uint64_t entry);
+void weft_uct_mail_bye(struct weft_uct *lane);
 
 #endif

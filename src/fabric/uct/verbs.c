@@ -125,7 +125,7 @@ void weft_uct_slot_done(uct_completion_t *done)
         return weft_uct_slot_give(slot);
     }
     if (l->draining)
-        status = weft_uct_errno(done->status); /* whoever leaves has said why */
+        status = weft_uct_errno(done->status); /* the caller knows why it leaves */
     else if (done->status != UCS_OK)
         status = weft_uct_refuse(l, verb_words[slot->verb], done->status);
     else if (slot->remote && *slot->remote->alive != slot->key)
