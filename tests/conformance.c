@@ -2,7 +2,8 @@
 /* One suite for every fabric: conformance [--if-there] DEVICE [KIND KIND], with the initiator's and
  * the target's kind of memory. What fabric.h promises is checked between two real processes: this
  * one initiates, a child is the target and looks into its own memory when asked. What a fabric says
- * it cannot do is skipped by name, never passed. */
+ * it cannot do is skipped by name, never passed. WEFT_CONFORMANCE="*_key_*" runs some of the tests.
+ */
 #include "conformance.h"
 #include "core/clock.h"
 #include "fabric/choose.h"
@@ -23,7 +24,7 @@ static void every_table_entry_that_is_not_a_verb_is_there(void **state)
     assert_non_null(ops->name);
     assert_non_null(ops->what);
     assert_true(ops->list && ops->open && ops->close && ops->expose && ops->withdraw);
-    assert_true(ops->address && ops->connect && ops->poll);
+    assert_true(ops->address && ops->connect && ops->leave && ops->poll);
 }
 
 static void an_unknown_device_is_refused_in_a_sentence(void **state)
@@ -184,7 +185,7 @@ static const struct topic general_topic = {general_tests, LENGTH(general_tests)}
 static int run_topics(const char *name)
 {
     const struct topic *const topics[] = {&general_topic, &write_topic,  &read_topic, &send_topic,
-                                          &stream_topic,  &atomic_topic, &am_topic};
+                                          &stream_topic,  &atomic_topic, &am_topic,   &leave_topic};
     struct CMUnitTest tests[256];
     size_t count = 0;
     for (size_t i = 0; i < LENGTH(topics); i++)
@@ -213,5 +214,7 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP %s\n", fail_reason());
         return 0;
     }
+    if (getenv("WEFT_CONFORMANCE"))
+        cmocka_set_test_filter(getenv("WEFT_CONFORMANCE"));
     return run_topics(device);
 }

@@ -43,6 +43,8 @@ struct end {
 /* share: another end whose memory this one exposes too, or NULL. */
 int end_open(struct end *end, struct peer *peer, const struct end *share);
 int end_connect(struct end *end);
+/* Another region of so many bytes, instead of the one that is there. */
+int end_resize(struct end *end, size_t length);
 void end_close(struct end *end);
 
 /* ---- the pair: this process initiates, a child is the target ---- */
@@ -56,6 +58,12 @@ struct pair {
 int pair_open(void **state);
 int pair_close(void **state);
 
+/* Another target alone, which waits to be met. */
+int pair_target(struct pair *pair);
+
+/* Both ends leave, and meet again; if bytes is not 0, with new regions of so many. */
+void pair_meet(struct pair *pair, size_t bytes);
+
 /* Another initiator of the same target, in a process of its own: it calls add with its own end as
  * soon as go is written to, and add's outcome is its exit status. */
 int crowd_open(struct pair *pair, int (*add)(struct end *end), int *go);
@@ -66,7 +74,8 @@ struct answer {
     int status, verb;
 };
 
-/* Questions to the target: look, fill, pattern, withdraw, post, say, am, take, cells, verbs. */
+/* Questions to the target: look, fill, pattern, withdraw, post, say, am, take, cells, verbs, leave.
+ */
 struct answer ask_all(struct pair *pair, const char *what, uint64_t at, uint64_t length,
                       uint64_t value);
 uint64_t ask(struct pair *pair, const char *what, size_t at, size_t length, int value);
@@ -174,6 +183,7 @@ struct topic {
     size_t count;
 };
 
-extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic, am_topic;
+extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic, am_topic,
+    leave_topic;
 
 #endif

@@ -37,7 +37,7 @@ static void trim(struct fabric_facts *facts)
         facts->layout_max[i][LAYOUT_SHORT] = 0;
 }
 
-static int place_region(struct end *end, const struct end *share)
+static int place_region(struct end *end, const struct end *share, size_t length)
 {
     const struct memory_ops *kind = memory_kinds[rank];
     if (share) {
@@ -46,11 +46,33 @@ static int place_region(struct end *end, const struct end *share)
         return 0;
     }
     if (end->facts.own_memory) {
-        end->region = (struct region){.kind = &memory_host, .length = REGION_BYTES, .fd = -1};
+        end->region = (struct region){.kind = &memory_host, .length = length, .fd = -1};
         return 0;
     }
-    int status = kind->alloc(&end->region, REGION_BYTES, kind);
-    return status ? status : kind->populate(&end->region, 0, REGION_BYTES);
+    int status = kind->alloc(&end->region, length, kind);
+    return status ? status : kind->populate(&end->region, 0, length);
+}
+
+static int end_expose(struct end *end)
+{
+    int status = choice.ops->expose(end->handle, &end->region, &end->key);
+    if (!status)
+        end->bytes = end->region.gpu ? gpu_view(end->region.address) : end->region.address;
+    return status;
+}
+
+static void free_region(struct end *end)
+{
+    if ((end->region.fd >= 0 || end->region.gpu) && !end->guest)
+        end->region.kind->free(&end->region);
+}
+
+int end_resize(struct end *end, size_t length)
+{
+    choice.ops->withdraw(end->handle, &end->region);
+    free_region(end);
+    end->region = (struct region){.fd = -1};
+    return place_region(end, NULL, length);
 }
 
 int end_open(struct end *end, struct peer *peer, const struct end *share)
@@ -65,23 +87,30 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
     int status = choice.ops->open(&end->handle, &want, &end->facts);
     trim(&end->facts);
     if (!status)
-        status = place_region(end, share);
-    if (!status)
-        status = choice.ops->expose(end->handle, &end->region, &end->key);
-    if (!status)
-        end->bytes = end->region.gpu ? gpu_view(end->region.address) : end->region.address;
-    return status;
+        status = place_region(end, share, REGION_BYTES);
+    return status ? status : end_expose(end);
 }
 
 int end_connect(struct end *end)
 {
     struct msg mine, theirs, their_key;
-    const struct fabric_meeting meeting = {.nonce = "0123456789abcdef0123456789abcdef",
-                                           .address = &theirs,
-                                           .keys = &their_key,
-                                           .count = 1};
+    char digits[33], nonce[33] = "";
+    const struct fabric_meeting meeting = {
+        .nonce = nonce, .address = &theirs, .keys = &their_key, .count = 1};
     uint64_t since_ms = clock_ms();
-    int status = choice.ops->address(end->handle, &mine);
+    int status = random_digits(digits, sizeof digits);
+    if (!status)
+        status = msg_print(&mine, "nonce=%s\n", digits);
+    if (!status)
+        status = peer_swap(end->peer, &mine, &theirs);
+    if (!status)
+        status = msg_value(end->peer->rank == PEER_CLIENT ? &mine : &theirs, "nonce", nonce,
+                           sizeof nonce);
+    /* The key of a region is asked for again for every meeting. */
+    if (!status)
+        status = end_expose(end);
+    if (!status)
+        status = choice.ops->address(end->handle, &mine);
     if (!status)
         status = peer_swap(end->peer, &mine, &theirs);
     if (!status)
@@ -100,8 +129,7 @@ void end_close(struct end *end)
         choice.ops->withdraw(end->handle, &end->region);
         choice.ops->close(end->handle);
     }
-    if ((end->region.fd >= 0 || end->region.gpu) && !end->guest)
-        end->region.kind->free(&end->region);
+    free_region(end);
 }
 
 /* ---- the pair ---- */
@@ -142,6 +170,12 @@ int pair_open(void **state)
     struct pair *pair = calloc(1, sizeof *pair);
     *state = pair;
     return pair && !start(pair, NULL) ? join(pair) : -1;
+}
+
+int pair_target(struct pair *pair)
+{
+    *pair = (struct pair){0};
+    return start(pair, NULL);
 }
 
 /* Ends the target; its exit status says whether it was content. */
@@ -240,6 +274,26 @@ struct answer ask_all(struct pair *pair, const char *what, uint64_t at, uint64_t
 uint64_t ask(struct pair *pair, const char *what, size_t at, size_t length, int value)
 {
     return ask_all(pair, what, at, length, (uint64_t)value).digest;
+}
+
+void pair_meet(struct pair *pair, size_t bytes)
+{
+    struct msg question, answer;
+    uint64_t error = 0;
+    /* It answers when it is connected: an end that is left sooner may fail to connect. */
+    ask(pair, "look", 0, 0, 0);
+    assert_int_equal(msg_print(&question, "meet=%zu\n", bytes), 0);
+    assert_int_equal(peer_send(pair->end.peer, &question), 0);
+    choice.ops->leave(pair->end.handle);
+    if (bytes)
+        assert_int_equal(end_resize(&pair->end, bytes), 0);
+    int status = end_connect(&pair->end);
+    if (status)
+        print_message("# %s\n", fail_reason());
+    assert_int_equal(status, 0);
+    assert_int_equal(peer_recv(pair->end.peer, &answer, NULL, NULL), 0);
+    assert_int_equal(msg_number(&answer, "error", &error), 0);
+    assert_int_equal(error, 0);
 }
 
 void exchange_both(struct pair *pair, const struct exchange *x)

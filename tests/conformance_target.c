@@ -214,7 +214,8 @@ static uint64_t digest_of(const struct completion *completion)
     return arrival ? digest(completion->data, completion->length) : 0;
 }
 
-/* Polls while it listens: what completes is kept for who asks. */
+/* Polls while it listens: what completes is kept until it is asked for. That the other end is lost
+ * is no error here: it may have left with operations under way, and be about to say so. */
 static int target_progress(void *arg)
 {
     struct target *target = arg;
@@ -224,10 +225,9 @@ static int target_progress(void *arg)
         if (end->kept_head - end->kept_tail == KEPT)
             continue;
         int got = choice.ops->poll(end->handle, room, 1);
-        if (got < 0)
-            return got;
-        if (got)
-            end->kept_digest[end->kept_head % KEPT] = digest_of(room);
+        if (got <= 0)
+            continue;
+        end->kept_digest[end->kept_head % KEPT] = digest_of(room);
         end->kept_head += (unsigned)got;
     }
     return 0;
@@ -260,7 +260,9 @@ static int answer_one(const char *what, struct question *q, struct completion *f
 {
     struct end *end = q->end;
     struct xfer xfer = {.local = &end->region, .at = q->at, .length = q->length, .id = q->value};
-    if (strcmp(what, "withdraw") == 0) {
+    if (strcmp(what, "leave") == 0) {
+        choice.ops->leave(end->handle);
+    } else if (strcmp(what, "withdraw") == 0) {
         choice.ops->withdraw(end->handle, &end->region);
     } else if (strcmp(what, "fill") == 0) {
         memset(end->bytes + q->at, (int)q->value, q->length);
@@ -331,6 +333,23 @@ static int answer_exchange(struct end *end, const struct msg *ask)
     return status ? status : peer_send(end->peer, &answer);
 }
 
+static int answer_meet(struct end *end, const struct msg *ask)
+{
+    struct msg answer;
+    uint64_t bytes = 0;
+    int status = msg_number(ask, "meet", &bytes);
+    choice.ops->leave(end->handle);
+    end->kept_head = end->kept_tail = 0;
+    if (!status && bytes)
+        status = end_resize(end, bytes);
+    if (!status)
+        status = end_connect(end);
+    if (status)
+        fprintf(stderr, "# the target: %s\n", fail_reason());
+    status = msg_print(&answer, "error=%d\n", -status);
+    return status ? status : peer_send(end->peer, &answer);
+}
+
 /* Does what it is asked to until it is told to go. */
 static int target_serve(struct target *target)
 {
@@ -347,6 +366,8 @@ static int target_serve(struct target *target)
             return 0;
         if (strcmp(what, "exchange") == 0)
             status = answer_exchange(end, &ask);
+        else if (strcmp(what, "meet") == 0)
+            status = answer_meet(end, &ask);
         else
             status = answer_question(what, end, &ask);
         if (status)

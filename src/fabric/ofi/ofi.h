@@ -55,6 +55,10 @@ int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), 
 int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want);
 void weft_ofi_port_close(struct weft_ofi_port *port);
 
+/* The endpoint with its queue and addresses: it belongs to one meeting, the domain to all. */
+int weft_ofi_port_meet(struct weft_ofi_port *port);
+void weft_ofi_port_part(struct weft_ofi_port *port);
+
 /* Does the provider's name begin with this word, before any ';'? */
 bool weft_ofi_is(const struct fi_info *info, const char *provider);
 
@@ -82,9 +86,9 @@ struct weft_ofi_context {
 
 /* Memory of ours that the other end may reach. */
 struct weft_ofi_exposed {
-    struct region *region;
+    struct region *region; /* NULL, and mr not: withdrawn while it was in use */
     struct fid_mr *mr;
-    uint64_t key; /* as the other end says it: a word that nobody guesses */
+    uint64_t key; /* of this meeting, a word that nobody guesses; 0: not asked for yet */
 };
 
 struct weft_ofi_remote {
@@ -188,8 +192,12 @@ struct weft_ofi {
     size_t inject;
     uint64_t virtual_address, local_mr; /* bits of the mode, or 0 */
     bool looks, linked, tried, said, heard, connected;
+    bool parted;   /* the other end has said that it leaves: its silence is no loss */
     bool raw, waw; /* the provider keeps this order of its own */
     bool amo_injects, pulls;
+    bool receives_am;  /* buffers for active messages are posted */
+    uint64_t bound_mr; /* bit of the mode, or 0: memory is registered with an endpoint */
+    uint64_t peer_pid; /* where the ends share memory */
     struct weft_ofi_slot *free;
     unsigned orders; /* writes and atomics under way */
 
@@ -219,6 +227,9 @@ struct weft_ofi {
 /* Says that a call did not succeed; -FI_EAGAIN is silent. */
 int weft_ofi_refuse(const struct weft_ofi *rail, const char *what, ssize_t status);
 
+/* An endpoint to be met at, if there is none. */
+int weft_ofi_renew(struct weft_ofi *rail);
+
 /* The connection is of no use any more. */
 void weft_ofi_lose(struct weft_ofi *rail, const char *reason);
 
@@ -230,6 +241,12 @@ int weft_ofi_register(struct weft_ofi *rail, void *address, size_t length, const
                       struct fid_mr **mr);
 
 /* ---- link.c ---- */
+
+/* Do both ends share memory, in which one that stops may hold a lock for ever? */
+bool weft_ofi_by_name(const struct weft_ofi *rail);
+
+/* Memory that is not exposed any more, or whose registration goes with the endpoint, is let go. */
+void weft_ofi_deregister(struct weft_ofi *rail, bool all);
 
 int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key);
 void weft_ofi_withdraw(struct fabric *fabric, struct region *region);
@@ -355,7 +372,7 @@ static inline struct completion *weft_ofi_event(struct weft_ofi *rail)
 /* ---- notes.c: what the ends tell each other, and the tags ---- */
 
 enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED };
-enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM };
+enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM, NOTE_BYE };
 enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
 static const uint64_t weft_ofi_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
 
@@ -403,7 +420,7 @@ void weft_ofi_received(struct weft_ofi *rail, struct weft_ofi_receive *receive,
                        const struct fi_cq_tagged_entry *entry);
 void weft_ofi_receive_failed(struct weft_ofi *rail, struct weft_ofi_receive *receive,
                              uint64_t length, int status);
-void weft_ofi_mail_close(struct weft_ofi *rail);
+void weft_ofi_mail_leave(struct weft_ofi *rail);
 /* Receives that are complete, in order. */
 void weft_ofi_release(struct weft_ofi *rail);
 void weft_ofi_pull_work(struct weft_ofi *rail);

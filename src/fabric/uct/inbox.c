@@ -13,6 +13,8 @@ int weft_uct_recv(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
     struct weft_uct_mail *m = &l->mail;
+    if (!l->connected)
+        return weft_uct_host->fail(-ENOTCONN, "uct: not connected");
     if (!weft_uct_in_buffer(x))
         return weft_uct_host->fail(-ERANGE, "uct: a receive of %zu bytes at %zu of a buffer of %zu",
                                    x->length, x->at, x->local->length);
