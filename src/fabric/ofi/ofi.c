@@ -194,9 +194,7 @@ static void forget(struct weft_ofi *r)
         weft_ofi_deregister(r, true);
         arena_deregister(r);
     }
-    weft_ofi_port_part(&r->port);
-    r->ep = NULL;
-    r->cq = NULL;
+    weft_ofi_part(r);
     weft_ofi_deregister(r, false);
     weft_ofi_mail_leave(r);
     memset(r->remotes, 0, sizeof r->remotes);

@@ -240,6 +240,11 @@ bool weft_ofi_is_loss(int error);
 int weft_ofi_register(struct weft_ofi *rail, void *address, size_t length, const struct region *gpu,
                       struct fid_mr **mr);
 
+/* ---- part.c ---- */
+
+/* Closes the endpoint, its queue and its addresses. */
+void weft_ofi_part(struct weft_ofi *rail);
+
 /* ---- link.c ---- */
 
 /* Do both ends share memory, in which one that stops may hold a lock for ever? */

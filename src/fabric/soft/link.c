@@ -170,9 +170,11 @@ static bool is_partner(int *guest, const char *nonce)
     ssize_t n = recv(*guest, shown, sizeof shown, MSG_DONTWAIT | MSG_PEEK);
     if (n < 0 && errno == EAGAIN)
         return false;
-    if (n <= 0)
+    if (n <= 0 || hung_up(*guest)) {
         close_socket(guest);
-    if (n <= 0 || n != (ssize_t)strlen(nonce) || memcmp(shown, nonce, (size_t)n) != 0)
+        return false;
+    }
+    if (n != (ssize_t)strlen(nonce) || memcmp(shown, nonce, (size_t)n) != 0)
         return false;
     /* Closed with something unread, it would take from the other end what that has yet to read. */
     return recv(*guest, shown, sizeof shown, MSG_DONTWAIT) == n;

@@ -125,16 +125,16 @@ void weft_uct_mail_bye(struct weft_uct *l)
 static void out_complete(struct weft_uct_outgoing *o, int status)
 {
     o->complete = true;
-    *weft_uct_event(o->lane) =
+    *weft_uct_event(o->uct) =
         (struct completion){.id = o->id, .verb = VERB_SEND, .status = status, .length = o->length};
 }
 
 static void out_done(uct_completion_t *done)
 {
     struct weft_uct_outgoing *o = (struct weft_uct_outgoing *)done;
-    if (o->lane->draining)
+    if (o->uct->draining)
         return;
-    out_complete(o, done->status == UCS_OK ? 0 : weft_uct_refuse(o->lane, "send", done->status));
+    out_complete(o, done->status == UCS_OK ? 0 : weft_uct_refuse(o->uct, "send", done->status));
 }
 
 static ucs_status_t put_fragment(struct weft_uct *l, struct weft_uct_outgoing *o, size_t piece)
@@ -248,7 +248,7 @@ static int enqueue(struct weft_uct *l, const struct xfer *x, bool pull)
         return -EAGAIN;
     struct weft_uct_outgoing *o = &m->out[m->out_head % WEFT_UCT_SENDS];
     *o = (struct weft_uct_outgoing){.done = {.func = out_done, .count = 1, .status = UCS_OK},
-                                    .lane = l,
+                                    .uct = l,
                                     .from = x->local->address + x->at,
                                     .memh = weft_uct_memh(l, x->local),
                                     .length = x->length,

@@ -38,20 +38,20 @@ int weft_uct_errno(ucs_status_t status)
     }
 }
 
-int weft_uct_refuse(const struct weft_uct *lane, const char *what, ucs_status_t status)
+int weft_uct_refuse(const struct weft_uct *uct, const char *what, ucs_status_t status)
 {
     return weft_uct_host->fail(weft_uct_errno(status), "uct: %s on %s/%s: %s", what,
-                               lane->port.place.transport, lane->port.place.device,
+                               uct->port.place.transport, uct->port.place.device,
                                ucs_status_string(status));
 }
 
-void weft_uct_lose(struct weft_uct *lane, ucs_status_t status, const char *reason)
+void weft_uct_lose(struct weft_uct *uct, ucs_status_t status, const char *reason)
 {
-    if (lane->todo & TODO_LOST || lane->parted)
+    if (uct->todo & TODO_LOST || uct->parted)
         return;
-    lane->lost = status;
-    lane->reason = reason;
-    lane->todo |= TODO_LOST;
+    uct->lost = status;
+    uct->reason = reason;
+    uct->todo |= TODO_LOST;
 }
 
 static ucs_status_t lost(void *arg, uct_ep_h ep, ucs_status_t status)
@@ -67,7 +67,7 @@ static void free_slots(struct weft_uct *l)
 {
     l->free = NULL;
     for (int i = WEFT_UCT_SLOTS; i-- > 0;) {
-        l->slots[i] = (struct weft_uct_slot){.lane = l, .done.func = weft_uct_slot_done};
+        l->slots[i] = (struct weft_uct_slot){.uct = l, .done.func = weft_uct_slot_done};
         weft_uct_slot_give(&l->slots[i]);
     }
     l->taken = 0;

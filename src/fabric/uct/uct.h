@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside uct, the fabric on UCX's transport layer. A lane is one interface of a transport on a
+/* Inside uct, the fabric on UCX's transport layer. A uct is one interface of a transport on a
  * device with its one endpoint. Vendor's names begin with uct_, ours with weft_uct_. */
 #ifndef WEFT_FABRIC_UCT_H
 #define WEFT_FABRIC_UCT_H
@@ -105,7 +105,7 @@ struct weft_uct_notice {
 /* An operation under way. */
 struct weft_uct_slot {
     uct_completion_t done; /* first: the callback gets its address */
-    struct weft_uct *lane;
+    struct weft_uct *uct;
     struct weft_uct_slot *next;
     const struct weft_uct_remote *remote;
     uint64_t id, key, length;
@@ -123,7 +123,7 @@ struct weft_uct_packet {
 /* A message on its way out. */
 struct weft_uct_outgoing {
     uct_completion_t done; /* first, as above */
-    struct weft_uct *lane;
+    struct weft_uct *uct;
     const char *from;
     uct_mem_h memh;
     size_t length, moved;
@@ -205,23 +205,23 @@ struct weft_uct {
 int weft_uct_errno(ucs_status_t status);
 
 /* An interface to be met at, if the last one could not be had. */
-int weft_uct_renew(struct weft_uct *lane);
+int weft_uct_renew(struct weft_uct *uct);
 
-/* Says that a call did not succeed: weft_uct_refuse(lane, "put", status). */
-int weft_uct_refuse(const struct weft_uct *lane, const char *what, ucs_status_t status);
+/* Says that a call did not succeed: weft_uct_refuse(uct, "put", status). */
+int weft_uct_refuse(const struct weft_uct *uct, const char *what, ucs_status_t status);
 
 /* The connection is of no use any more. */
-void weft_uct_lose(struct weft_uct *lane, ucs_status_t status, const char *reason);
+void weft_uct_lose(struct weft_uct *uct, ucs_status_t status, const char *reason);
 
 /* ---- link.c ---- */
 
 int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *key);
 void weft_uct_withdraw(struct fabric *fabric, struct region *region);
 /* All regions: the keys of a meeting are no longer good; they are not exposed any more. */
-void weft_uct_lock(struct weft_uct *lane);
-void weft_uct_unexpose(struct weft_uct *lane);
+void weft_uct_lock(struct weft_uct *uct);
+void weft_uct_unexpose(struct weft_uct *uct);
 /* Before the endpoint goes. */
-void weft_uct_drain(struct weft_uct *lane);
+void weft_uct_drain(struct weft_uct *uct);
 int weft_uct_address(struct fabric *fabric, struct msg *mine);
 int weft_uct_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote);
@@ -233,7 +233,7 @@ int weft_uct_read(struct fabric *fabric, const struct xfer *x);
 int weft_uct_atomic(struct fabric *fabric, const struct xfer *x);
 extern const uct_atomic_op_t weft_uct_amo_ops[AMO_OPS];
 /* Flushes that found no room. */
-void weft_uct_flush_again(struct weft_uct *lane);
+void weft_uct_flush_again(struct weft_uct *uct);
 void weft_uct_slot_done(uct_completion_t *done);
 
 static inline bool weft_uct_in_buffer(const struct xfer *x)
@@ -242,22 +242,22 @@ static inline bool weft_uct_in_buffer(const struct xfer *x)
 }
 
 /* The handle of the memory of a region, where the transport wants one. */
-static inline uct_mem_h weft_uct_memh(const struct weft_uct *lane, const struct region *region)
+static inline uct_mem_h weft_uct_memh(const struct weft_uct *uct, const struct region *region)
 {
-    for (int i = 0; i < WEFT_UCT_ENTRIES && lane->needs_memh; i++)
-        if (lane->exposed[i].region == region)
-            return lane->exposed[i].memh;
+    for (int i = 0; i < WEFT_UCT_ENTRIES && uct->needs_memh; i++)
+        if (uct->exposed[i].region == region)
+            return uct->exposed[i].memh;
     return UCT_MEM_HANDLE_NULL;
 }
 
-static inline struct weft_uct_slot *weft_uct_slot_take(struct weft_uct *lane, uint32_t verb,
+static inline struct weft_uct_slot *weft_uct_slot_take(struct weft_uct *uct, uint32_t verb,
                                                        const struct xfer *x)
 {
-    struct weft_uct_slot *slot = lane->free;
+    struct weft_uct_slot *slot = uct->free;
     if (!slot)
         return NULL;
-    lane->free = slot->next;
-    lane->taken++;
+    uct->free = slot->next;
+    uct->taken++;
     slot->done.count = 1;
     slot->done.status = UCS_OK;
     slot->id = x->id;
@@ -269,9 +269,9 @@ static inline struct weft_uct_slot *weft_uct_slot_take(struct weft_uct *lane, ui
 
 static inline void weft_uct_slot_give(struct weft_uct_slot *slot)
 {
-    slot->next = slot->lane->free;
-    slot->lane->free = slot;
-    slot->lane->taken--;
+    slot->next = slot->uct->free;
+    slot->uct->free = slot;
+    slot->uct->taken--;
 }
 
 /* ---- am.c: active messages, events, poll ---- */
@@ -281,18 +281,18 @@ int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max
 ucs_status_t weft_uct_am_arrived(void *arg, void *data, size_t length, unsigned flags);
 
 /* A copy kept aside, or NULL after the loss was noted. */
-struct weft_uct_packet *weft_uct_keep(struct weft_uct *lane, const void *data, size_t length);
-void weft_uct_drop(struct weft_uct *lane, struct weft_uct_packet *packet);
+struct weft_uct_packet *weft_uct_keep(struct weft_uct *uct, const void *data, size_t length);
+void weft_uct_drop(struct weft_uct *uct, struct weft_uct_packet *packet);
 
-bool weft_uct_events_grow(struct weft_uct *lane);
-void weft_uct_events_drop(struct weft_uct *lane);
+bool weft_uct_events_grow(struct weft_uct *uct);
+void weft_uct_events_drop(struct weft_uct *uct);
 
-static inline struct completion *weft_uct_event(struct weft_uct *lane)
+static inline struct completion *weft_uct_event(struct weft_uct *uct)
 {
     static struct completion nowhere;
-    if (__builtin_expect(lane->count == lane->room, 0) && !weft_uct_events_grow(lane))
+    if (__builtin_expect(uct->count == uct->room, 0) && !weft_uct_events_grow(uct))
         return &nowhere;
-    return &lane->events[lane->count++];
+    return &uct->events[uct->count++];
 }
 
 /* ---- mail.c: messages of any size, out; inbox.c: in ---- */
@@ -313,23 +313,23 @@ static inline uint64_t weft_uct_units(size_t length)
     return 1 + length / UNIT;
 }
 
-void weft_uct_mail_open(struct weft_uct *lane);
-void weft_uct_mail_leave(struct weft_uct *lane);
+void weft_uct_mail_open(struct weft_uct *uct);
+void weft_uct_mail_leave(struct weft_uct *uct);
 /* The other end has pulled so many of ours. */
-void weft_uct_mail_pulled(struct weft_uct *lane, uint64_t count);
+void weft_uct_mail_pulled(struct weft_uct *uct, uint64_t count);
 /* It said what makes no sense. */
-void weft_uct_mail_bad(struct weft_uct *lane);
+void weft_uct_mail_bad(struct weft_uct *uct);
 /* What was kept aside and can be taken now. */
-void weft_uct_inbox_work(struct weft_uct *lane);
+void weft_uct_inbox_work(struct weft_uct *uct);
 enum { WEFT_UCT_TELL_EVERY = WINDOW / 4 };
 int weft_uct_send(struct fabric *fabric, const struct xfer *x);
 int weft_uct_recv(struct fabric *fabric, const struct xfer *x);
 ucs_status_t weft_uct_mail_arrived(void *arg, void *data, size_t length, unsigned flags);
 /* What waits for room, for a receive, or to be told. */
-void weft_uct_mail_work(struct weft_uct *lane);
+void weft_uct_mail_work(struct weft_uct *uct);
 /* Once: that we are there. DONE when the other end has said so too. */
-int weft_uct_mail_hello(struct weft_uct *lane);
-void weft_uct_mail_withdrawn(struct weft_uct *lane, uint64_t entry);
-void weft_uct_mail_bye(struct weft_uct *lane);
+int weft_uct_mail_hello(struct weft_uct *uct);
+void weft_uct_mail_withdrawn(struct weft_uct *uct, uint64_t entry);
+void weft_uct_mail_bye(struct weft_uct *uct);
 
 #endif
