@@ -42,7 +42,7 @@ bool fabric_built_in(const char *name)
     return false;
 }
 
-/* A module is entered once, whoever asks for it again, and in whatever thread. */
+/* A module is entered once, however often it is asked for, and in whatever thread. */
 static const struct fabric_ops *enter(fabric_entry *entry)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of fabric: THE PORT. A fabric moves bytes between two ends; it is one table, whether
  * built in (null, soft) or loaded as a module. null/null.c is the commented manual for writing one.
- * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with his deadline.
+ * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with its deadline.
  */
 #ifndef WEFT_FABRIC_H
 #define WEFT_FABRIC_H
@@ -66,7 +66,7 @@ struct xfer {
     unsigned how;        /* HINT bits */
     uint64_t id;         /* comes back in the completion */
     uint64_t header;     /* am only: the first eight bytes of the message */
-    size_t header_bytes; /* am only: what travels before the payload, 0 or at least 8; behind the
+    size_t header_bytes; /* am only: what travels before the payload, 0 or at least 8; after the
                             first eight it is zeroes. SHORT takes 8 */
     struct {
         uint8_t op, type, compare_op, fetch;
@@ -114,7 +114,7 @@ struct fabric_facts {
 };
 
 struct fabric_want {
-    const char *device; /* what stands behind "FABRIC:" */
+    const char *device; /* what follows "FABRIC:" */
     const char *here;   /* our end of the control connection, numeric; "": not known yet */
     uint64_t service;
     unsigned verbs, hints;

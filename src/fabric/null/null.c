@@ -14,7 +14,7 @@
 
 enum { DEPTH = 64, NEAR_PS = 100000 };
 
-/* A fabric's settings are option rows too; they stand behind the prefix of the device. */
+/* A fabric's settings are option rows too; they follow the prefix of the device. */
 struct settings {
     uint64_t delay_ps, jitter_ps;
 };

@@ -66,8 +66,8 @@ static void proofs(struct fabric_facts *facts)
     facts->proves[VERB_AM] = "our buffer may be used again";
 }
 
-/* The hints of an atomic are others than those of the rest: who wants atomics, and at most writes
- * besides, is told about them. */
+/* The hints of an atomic are others than those of the rest: a caller that wants atomics, and at
+ * most writes besides, is told about them. */
 static void hints(const struct fi_info *info, const struct fabric_want *want,
                   struct fabric_facts *facts)
 {

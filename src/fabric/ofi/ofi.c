@@ -227,7 +227,7 @@ int weft_ofi_renew(struct weft_ofi *r)
     return status;
 }
 
-/* A new endpoint is found by those who get its address and by nobody else: an end that has not left
+/* A new endpoint is found by ends that get its address and by no other: an end that has not left
  * yet cannot send to it, and the shared memory of one on this machine has its name again. */
 static void weft_ofi_leave(struct fabric *fabric)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions: from libfabric's queue to whom they belong, and as events to the caller. */
+/* Completions: from libfabric's queue to the operation they belong to, and as events to the caller.
+ */
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>

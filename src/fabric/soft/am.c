@@ -13,7 +13,7 @@ struct small {
 };
 
 /* In a line, of a message in a slot: its length, the slot and the length of its header in one word,
- * and its first eight bytes, so that nobody has to fetch the slot to know who it is. */
+ * and its first eight bytes, so that the message is known without fetching the slot. */
 struct placed {
     uint64_t word, first;
 };
@@ -251,7 +251,7 @@ static int take_lent(struct soft *soft, struct completion *completion, const cha
     } else {
         memcpy(m->arrival + header_bytes, from, news.length - header_bytes);
     }
-    /* The sender waits for this one; nobody may come here again to tell him. */
+    /* The sender waits for this one, and perhaps no poll follows to tell it. */
     m->taken++;
     tell_taken(m);
     return arrived(completion, m->arrival, news.length);

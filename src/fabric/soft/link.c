@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How two ends get at each other's memory: each dials the other's PID, shows the nonce of this run,
- * and is sent descriptors. Both check who is on the other side of the socket, and that a
- * descriptor can no longer shrink: a truncated one would kill whoever touches it. */
+ * and is sent descriptors. Both check the user on the other side of the socket, and that a
+ * descriptor can no longer shrink: a truncated one would kill the process that touches it. */
 #include "fabric/soft/soft.h"
 
 #include <errno.h>
@@ -432,8 +432,8 @@ static int dial(struct soft *soft, const struct fabric_meeting *meeting)
                     (unsigned)nic, (unsigned)pid, strerror(-fd));
     if (!trusted(soft, fd, &soft->link.same_process)) {
         close(fd);
-        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to whom it says", (unsigned)nic,
-                    (unsigned)pid);
+        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to the user that it names",
+                    (unsigned)nic, (unsigned)pid);
     }
     soft->link.dialled = fd;
     soft->link.name = nic << 32 | pid;

@@ -77,15 +77,15 @@ struct soft_line {
     char data[SOFT_LINE_BYTES];
 };
 
-/* A posted receive, as the sender sees it: he puts longer messages there himself. */
+/* A posted receive, as the sender sees it: it puts longer messages there itself. */
 struct soft_posted {
     uint64_t at, length;
     uint64_t entry; /* which of the receiver's list entries */
 };
 
-/* The same, and more, in full: for whoever lacks room or receives, or cannot see the newest message
- * because an older one waits for a receive. sent is written before the others and read after
- * them: what a message up to that number says is older than what stands here. */
+/* The same, and more, in full: for an end that lacks room or receives, or cannot see the newest
+ * message because an older one waits for a receive. sent is written before the others and read
+ * after them: what a message up to that number says is older than what stands here. */
 struct soft_counters {
     alignas(128) _Atomic uint64_t sent;
     _Atomic uint64_t acked, posted;
@@ -98,10 +98,10 @@ struct soft_counters {
 struct soft_slot {
     char before[2048];
     char payload[SOFT_SLOT_BYTES];
-    char behind[2048];
+    char after[2048];
 };
 
-/* Messages between two ends, in the portal of the one with the lower name. [0] is his. */
+/* Messages between two ends, in the portal of the one with the lower name. [0] is for that end. */
 struct soft_channel {
     alignas(128) struct soft_half hot[2];
     struct soft_counters counters[2];
@@ -340,7 +340,7 @@ void soft_gpu_leave(struct soft *soft);
 /* ---- link.c ---- */
 
 void soft_link_open(struct soft_link *link);
-/* Lets go of the other end; those who wait to be met stay. */
+/* Lets go of the other end; ends that wait to be met stay. */
 void soft_link_leave(struct soft *soft);
 void soft_link_close(struct soft *soft);
 

@@ -123,7 +123,8 @@ static int poll_more(struct weft_uct *l, struct completion *completions, int max
     return got;
 }
 
-/* Arrivals that nobody looks into go straight to whoever polls, if nothing is before them. */
+/* Arrivals whose data is not looked at go straight to the caller of poll, if no event is before
+ * them. */
 int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of any size, the receiver's side: packets go straight into the posted buffer, or are
- * kept aside until there is one. What the other end tells of itself is never behind a message that
- * waits. */
+ * kept aside until there is one. What the other end tells of itself never waits for a message
+ * before it. */
 #include "fabric/uct/uct.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static void unpack(void *arg, const void *data, size_t length)
     memcpy(arg, data, length);
 }
 
-/* The target's side of a rendezvous: a interval a poll. DONE when all is here. */
+/* The target's side of a rendezvous: one piece in each poll. DONE when all is here. */
 static int pull(struct weft_uct *l, const char *data, size_t length)
 {
     struct weft_uct_mail *m = &l->mail;

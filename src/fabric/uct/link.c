@@ -26,7 +26,7 @@ static int get_bytes(const struct msg *msg, const char *key, void *bytes, size_t
 
 /* ---- memory ---- */
 
-/* Behind what was asked for stands the mark, in a line of its own. */
+/* The mark follows the bytes that were asked for, in a line of its own. */
 static size_t mark_at(size_t length)
 {
     return (length + LINE - 1) / LINE * LINE;

@@ -180,7 +180,7 @@ static int weft_uct_open(struct fabric **fabric, const struct fabric_want *want,
     l->fabric.ops = &weft_uct_ops;
     int status = weft_uct_port_open(&l->port, want->device, want->here, lost, l);
     if (status)
-        goto free_lane;
+        goto free_uct;
     weft_uct_facts(&l->port, facts);
     weft_uct_check_atomics(&l->port, facts);
     prepare(l, facts, want);
@@ -197,7 +197,7 @@ static int weft_uct_open(struct fabric **fabric, const struct fabric_want *want,
     }
     *fabric = &l->fabric;
     return 0;
-free_lane:
+free_uct:
     free(l);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside uct, the fabric on UCX's transport layer. A uct is one interface of a transport on a
- * device with its one endpoint. Vendor's names begin with uct_, ours with weft_uct_. */
+/* Inside uct, the fabric on UCX's transport layer. A handle is one interface of a
+ * transport on a device, with one endpoint for each meeting. The vendor's names begin with uct_,
+ * ours with weft_uct_. */
 #ifndef WEFT_FABRIC_UCT_H
 #define WEFT_FABRIC_UCT_H
 
@@ -178,7 +179,7 @@ struct weft_uct {
     bool tried, linked, connected; /* the endpoint was attempted; is there; both ends said so */
     struct weft_uct_slot *free;
     int taken;  /* slots */
-    char *head; /* of an active message in layout ZCOPY: zeroes behind eight bytes */
+    char *head; /* of an active message in layout ZCOPY: eight bytes, then zeroes */
     size_t head_max;
 
     struct weft_uct_slot slots[WEFT_UCT_SLOTS];
