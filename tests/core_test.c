@@ -248,6 +248,30 @@ static void msg_number_says_which_key_is_missing_or_wrong(void **state)
     assert_contains(fail_reason(), "x7");
 }
 
+static void msg_hex_reads_what_msg_add_hex_wrote_and_nothing_else(void **state)
+{
+    static const unsigned char bytes[] = {0x00, 0x7f, 0x80, 0xff};
+    static const char *const wrong[] = {"k=0\n", "k=0g\n", "k=FF\n", "k=0 \n", "other=00\n"};
+    unsigned char back[sizeof bytes] = {0};
+    struct msg msg;
+    size_t length = 99;
+    (void)state;
+    assert_int_equal(msg_print(&msg, "a=1\n"), 0);
+    assert_int_equal(msg_add_hex(&msg, "k", bytes, sizeof bytes), 0);
+    assert_int_equal(msg_add_hex(&msg, "none", bytes, 0), 0);
+    assert_string_equal(msg.bytes, "a=1\nk=007f80ff\nnone=\n");
+    assert_int_equal(msg_hex(&msg, "k", back, sizeof back, &length), 0);
+    assert_int_equal(length, sizeof bytes);
+    assert_memory_equal(back, bytes, sizeof bytes);
+    assert_int_equal(msg_hex(&msg, "k", back, sizeof back - 1, &length), -EMSGSIZE);
+    assert_int_equal(msg_hex(&msg, "none", back, sizeof back, &length), 0);
+    assert_int_equal(length, 0);
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        assert_int_equal(msg_print(&msg, "%s", wrong[i]), 0);
+        assert_int_equal(msg_hex(&msg, "k", back, sizeof back, &length), -EPROTO);
+    }
+}
+
 /* ---- units ---- */
 
 /* What a converter takes, and what it must refuse without touching the number or the sentence. */
@@ -1321,6 +1345,7 @@ int main(void)
         cmocka_unit_test(msg_value_reads_nothing_behind_the_length),
         cmocka_unit_test(msg_number_is_decimal_or_hexadecimal_and_nothing_else),
         cmocka_unit_test(msg_number_says_which_key_is_missing_or_wrong),
+        cmocka_unit_test(msg_hex_reads_what_msg_add_hex_wrote_and_nothing_else),
         cmocka_unit_test(unit_number_takes_digits_and_nothing_else),
         cmocka_unit_test(unit_bytes_scales_by_1024_and_never_wraps),
         cmocka_unit_test(unit_time_needs_its_unit_and_never_wraps),

@@ -292,7 +292,7 @@ static inline int weft_ofi_peek(const struct xfer *x, void *to)
 static inline void *weft_ofi_desc(const struct weft_ofi *ofi, const struct region *region)
 {
     for (int i = 0; i < WEFT_OFI_ENTRIES && ofi->local_mr; i++)
-        if (ofi->exposed[i].region == region)
+        if (ofi->exposed[i].region == region && ofi->exposed[i].mr)
             return fi_mr_desc(ofi->exposed[i].mr);
     return NULL;
 }

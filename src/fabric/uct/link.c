@@ -185,9 +185,10 @@ void weft_uct_withdraw(struct fabric *fabric, struct region *region)
     for (int i = 0; i < WEFT_UCT_ENTRIES; i++) {
         if (l->exposed[i].region != region)
             continue;
-        if (l->connected && l->has_notice)
+        bool hears = l->connected && !l->parted && !(l->todo & TODO_LOST);
+        if (hears && l->has_notice)
             (void)tell(l, offsetof(struct weft_uct_notice, alive) + (size_t)i * sizeof(uint64_t));
-        else if (l->connected && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
+        else if (hears && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
             weft_uct_mail_withdrawn(l, (uint64_t)i);
         weft_uct_drain(l);
         unexpose(l, &l->exposed[i]);

@@ -106,6 +106,8 @@ static int listen_all(struct weft_uct *l)
     return status;
 }
 
+static const uint64_t no_key;
+
 /* The other end goes with everything that belongs to it. */
 static void forget(struct weft_uct *l)
 {
@@ -124,7 +126,8 @@ static void forget(struct weft_uct *l)
     for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
         if (l->remotes[i].unpacked)
             uct_rkey_release(l->port.place.component, &l->remotes[i].bundle);
-    memset(l->remotes, 0, sizeof l->remotes);
+    for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
+        l->remotes[i] = (struct weft_uct_remote){.alive = &no_key};
     memset(l->by_entry, 0, sizeof l->by_entry);
     l->remote_count = 0;
     free_slots(l);
