@@ -243,7 +243,7 @@ static void every_verb_works_in_every_meeting(void **state)
 static void regions_of_other_sizes_are_exposed_between_meetings(void **state)
 {
     struct pair *pair = *state;
-    static const size_t sizes[] = {SMALLEST, 3 * REGION_BYTES, REGION_BYTES};
+    static const size_t sizes[] = {SMALLEST, (size_t)3 * REGION_BYTES, REGION_BYTES};
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         pair_meet(pair, sizes[i]);
         assert_true(pair->end.facts.alone || pair->end.remote.length >= sizes[i]);
@@ -454,6 +454,7 @@ static void an_end_that_died_with_operations_under_way_is_left(void **state)
 static void withdrawing_from_a_dead_end_does_not_wait(void **state)
 {
     struct pair *pair = *state;
+    ask(pair, "look", 0, 0, 0);
     begin_everything(&pair->end);
     kill(pair->target, SIGKILL);
     uint64_t since_ms = clock_ms();
