@@ -546,16 +546,13 @@ def verify_works_between_two_devices():
 
 
 @test
-def verify_catches_a_flipped_bit():
+def verify_catches_a_corrupted_bit():
     # A fabric for tests turns over one bit of every twentieth write.
-    folder = os.path.join(tap.build_folder(), "tests")
-    if not os.path.exists(os.path.join(folder, "weft-flip.so")):
-        skip("the faulty fabric is not built")
-    env = {"WEFT_MODULE_PATH": folder}
-    flip = ("--local", "-d", "flip", "-n", "100", "--latency-gap", "0")
-    ended(run(TOOL, *flip, env=env), 0)
+    env = {"WEFT_MODULE_PATH": tap.doubles_folder()}
+    faulty = ("--local", "-d", "corrupts", "-n", "100", "--latency-gap", "0")
+    ended(run(TOOL, *faulty, env=env), 0)
     for more in ((), ("-s", "1"), ("-s", "225"), ("-s", "64K"), ("--no-idc", "--unrestricted")):
-        caught = ended(run(TOOL, *flip, "--verify", *more, env=env), 1)
+        caught = ended(run(TOOL, *faulty, "--verify", *more, env=env), 1)
         tap.one_sentence(caught, NAME)
         equal(lines_of(caught.out)[-1], SEPARATOR, caught)
 

@@ -5,7 +5,6 @@ the kills at random moments are many. WEFT_SEED repeats a run's random choices."
 import os
 import random
 import re
-import shutil
 import signal
 import sys
 import time
@@ -306,12 +305,10 @@ def a_killed_local_run_takes_its_server_with_it():
 
 @test
 def a_library_that_hangs_is_left_by_a_second_signal_after_a_while():
-    folder = tap.folder()
-    shutil.copy(os.path.join(tap.build_folder(), "tests", "weft-stuck.so"),
-                os.path.join(folder, "weft-uct.so"))
+    folder = tap.module_in_place_of("uct", "hangs")
     traces = Traces()
     process = Process([TOOL, "--local", "-t", "put_lat", "-d", "uct:good"],
-                      env={**traces.env, "WEFT_MODULE_PATH": folder, "WEFT_STUCK": "open"})
+                      env={**traces.env, "WEFT_MODULE_PATH": folder, "WEFT_TEST_HANGS": "open"})
     time.sleep(1)
     traces.watch(process)
     for _ in range(2):

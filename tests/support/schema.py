@@ -10,7 +10,7 @@ try:
 except ImportError:
     jsonschema = None
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share", "schema")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "schema")
 
 
 def load(name):

@@ -210,6 +210,19 @@ def build_folder():
     return os.path.abspath(sys.argv[1])
 
 
+def doubles_folder():
+    """Fabrics and GPU libraries that are made for tests, and the tools that load the latter."""
+    return os.path.join(build_folder(), "tests", "doubles")
+
+
+def module_in_place_of(name, double):
+    """A folder in which the module of fabric name is a test fabric."""
+    place = folder()
+    shutil.copy(os.path.join(doubles_folder(), f"weft-{double}.so"),
+                os.path.join(place, f"weft-{name}.so"))
+    return place
+
+
 def tool_path(name):
     path = os.path.join(build_folder(), "tools", name)
     if not os.access(path, os.X_OK):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # fuzz.sh [SECONDS]: builds the fuzz targets with clang and runs each for so long. What is found stays in
 # build-fuzz as crash-*; the corpus in the tree is only read.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 seconds=${1:-60}
 folder=build-fuzz
 [ -f $folder/build.ninja ] || CC=clang meson setup $folder -Dfuzz=true -Dtests=disabled \

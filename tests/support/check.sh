@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # All tests as built for use, most of them again with AddressSanitizer and UBSan, and the threaded ones
 # with ThreadSanitizer. Each has its own build folder. Ends with one line that counts every test.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 
 ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:allocator_may_return_null=1
 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -19,11 +19,13 @@ run() {
     while [ "$1" != -- ]; do setup="$setup $1"; shift; done
     shift
     echo "== $title"
-    # shellcheck disable=SC2086
-    # A library may have come since the folder was made.
+    # A library may have come since the folder was made; and a folder of an older tree may not do at all.
     if [ -f "$folder/build.ninja" ]; then again=--reconfigure; else again=; fi
-    { meson setup $again "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1 ||
-        { cat "$folder.log"; broken=1; return; }; } && rm -f "$folder.log"
+    # shellcheck disable=SC2086
+    meson setup $again "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1 ||
+        { rm -rf "$folder" && meson setup "$folder" -Dtests=enabled $setup >"$folder.log" 2>&1; } ||
+        { cat "$folder.log"; broken=1; return; }
+    rm -f "$folder.log"
     meson configure "$folder" -Dwerror=true >/dev/null 2>&1
     ninja -C "$folder" "$target" >"$folder.log" 2>&1 || { tail -n 40 "$folder.log"; broken=1; rm -f "$folder.log"; return; }
     rm -f "$folder.log"
@@ -36,4 +38,4 @@ run build-asan all "with AddressSanitizer and UndefinedBehaviorSanitizer" \
 run build-tsan threaded "the threaded tests with ThreadSanitizer" \
     -Db_sanitize=thread -Db_lundef=false -- --suite threaded
 
-python3 tests/count.py "$broken" build build-asan build-tsan
+python3 tests/support/count.py "$broken" build build-asan build-tsan

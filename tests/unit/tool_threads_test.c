@@ -239,11 +239,11 @@ static void null_runs_reads_sends_and_atomics(void **state)
     expect_done(halves, "          8          20  ");
 }
 
-static void a_flipped_bit_is_caught_and_both_ends_say_so(void **state)
+static void a_corrupted_bit_is_caught_and_both_ends_say_so(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, writes, "-d", "flip:cxi0", "-s", "8", "-n", "100", "--latency-gap", "0",
+    RUN(halves, writes, "-d", "corrupts:cxi0", "-s", "8", "-n", "100", "--latency-gap", "0",
         "--verify");
     assert_int_equal(halves[1].status, -EBADMSG);
     assert_int_equal(halves[0].status, -EREMOTEIO);
@@ -254,11 +254,11 @@ static void a_flipped_bit_is_caught_and_both_ends_say_so(void **state)
     drop(halves);
 }
 
-static void without_verify_a_flipped_bit_goes_unnoticed(void **state)
+static void without_verify_a_corrupted_bit_goes_unnoticed(void **state)
 {
     (void)state;
     struct half halves[2];
-    RUN(halves, writes, "-d", "flip:cxi0", "-n", "100", "--latency-gap", "0");
+    RUN(halves, writes, "-d", "corrupts:cxi0", "-n", "100", "--latency-gap", "0");
     assert_int_equal(halves[0].status, 0);
     assert_int_equal(halves[1].status, 0);
     drop(halves);
@@ -334,8 +334,8 @@ int main(void)
         cmocka_unit_test(queued_sends_arrive_and_are_verified),
         cmocka_unit_test(atomics_between_threads_are_applied_and_verified),
         cmocka_unit_test(null_runs_reads_sends_and_atomics),
-        cmocka_unit_test(a_flipped_bit_is_caught_and_both_ends_say_so),
-        cmocka_unit_test(without_verify_a_flipped_bit_goes_unnoticed),
+        cmocka_unit_test(a_corrupted_bit_is_caught_and_both_ends_say_so),
+        cmocka_unit_test(without_verify_a_corrupted_bit_goes_unnoticed),
         cmocka_unit_test(null_refuses_verify_at_both_ends),
         cmocka_unit_test(an_operation_that_never_completes_ends_at_the_timeout),
         cmocka_unit_test(an_interrupted_run_ends_at_both_ends),

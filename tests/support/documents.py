@@ -10,7 +10,7 @@ import pathlib
 import random
 import sys
 
-SCHEMA = pathlib.Path(__file__).resolve().parent.parent / "share/schema/weft-result-1.schema.json"
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "share/schema/weft-result-1.schema.json"
 MACHINE = {"host": "node1", "weft": "0.1.0", "system": "Linux 6.1.0", "architecture": "x86_64",
            "cpu": "Example CPU 3.0 GHz", "cpus": "16", "allowed": "0-15", "memory": "68719476736",
            "clocksource": "tsc", "governor": "performance", "buffer": "host"}

@@ -9,7 +9,7 @@
 enum { FAULTY = 20, BIT = 0x10 };
 
 static const struct fabric_ops *soft;
-static struct fabric_ops slip;
+static struct fabric_ops corrupts_all;
 static atomic_uint calls;
 
 static bool faulty(void)
@@ -35,17 +35,17 @@ static int wrongly(int (*post)(struct fabric *, const struct xfer *), struct fab
     return got;
 }
 
-static int slip_write(struct fabric *fabric, const struct xfer *xfer)
+static int corrupts_all_write(struct fabric *fabric, const struct xfer *xfer)
 {
     return wrongly(soft->write, fabric, xfer);
 }
 
-static int slip_am(struct fabric *fabric, const struct xfer *xfer)
+static int corrupts_all_am(struct fabric *fabric, const struct xfer *xfer)
 {
     return wrongly(soft->am, fabric, xfer);
 }
 
-static int slip_read(struct fabric *fabric, const struct xfer *xfer)
+static int corrupts_all_read(struct fabric *fabric, const struct xfer *xfer)
 {
     int got = soft->read(fabric, xfer);
     if (got == DONE && faulty())
@@ -53,7 +53,7 @@ static int slip_read(struct fabric *fabric, const struct xfer *xfer)
     return got;
 }
 
-static int slip_atomic(struct fabric *fabric, const struct xfer *xfer)
+static int corrupts_all_atomic(struct fabric *fabric, const struct xfer *xfer)
 {
     int got = soft->atomic(fabric, xfer);
     return got == DONE && faulty() ? soft->atomic(fabric, xfer) : got;
@@ -66,12 +66,12 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
     if (host->abi != FABRIC_ABI)
         return NULL;
     soft = host->find("soft");
-    slip = *soft;
-    slip.name = "slip";
-    slip.what = "soft with faults, for tests";
-    slip.write = slip_write;
-    slip.read = slip_read;
-    slip.am = slip_am;
-    slip.atomic = slip_atomic;
-    return &slip;
+    corrupts_all = *soft;
+    corrupts_all.name = "corrupts_all";
+    corrupts_all.what = "soft with faults, for tests";
+    corrupts_all.write = corrupts_all_write;
+    corrupts_all.read = corrupts_all_read;
+    corrupts_all.am = corrupts_all_am;
+    corrupts_all.atomic = corrupts_all_atomic;
+    return &corrupts_all;
 }

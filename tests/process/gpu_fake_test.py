@@ -12,7 +12,7 @@ import tap
 from tap import (Client, Process, Server, Traces, check, ended, equal, header_value, one_sentence,
                  rows_of, run, sentences, skip, test)
 
-FOLDER = os.path.join(tap.build_folder(), "tests")
+FOLDER = tap.doubles_folder()
 VENDORS = {"NVIDIA": "CUDA", "AMD": "ROCM", "INTEL": "ZE"}
 KINDS = {"NVIDIA": "cuda", "AMD": "rocm", "INTEL": "ze"}
 LIBRARIES = {"NVIDIA": "libcuda.so.1", "AMD": "libamdhip64.so", "INTEL": "libze_loader.so.1"}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A fabric whose library hangs, for tests: WEFT_STUCK says where, "load", "list", "open" or "die".
+/* A fabric whose library hangs, for tests: WEFT_TEST_HANGS says where, "load", "list", "open" or
+ * "die".
  */
 #include "fabric/fabric.h"
 
@@ -10,14 +11,14 @@
 
 static void stay_if(const char *where)
 {
-    const char *request = getenv("WEFT_STUCK");
+    const char *request = getenv("WEFT_TEST_HANGS");
     while (request && strcmp(request, where) == 0)
         pause();
 }
 
-static int stuck_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
+static int hangs_list(void (*say)(void *arg, const char *device, const char *what), void *arg)
 {
-    const char *request = getenv("WEFT_STUCK");
+    const char *request = getenv("WEFT_TEST_HANGS");
     stay_if("list");
     say(arg, "good", "a device");
     if (request && strcmp(request, "die") == 0) {
@@ -27,28 +28,28 @@ static int stuck_list(void (*say)(void *arg, const char *device, const char *wha
     return 0;
 }
 
-static int stuck_open(struct fabric **fabric, const struct fabric_want *want,
+static int hangs_open(struct fabric **fabric, const struct fabric_want *want,
                       struct fabric_facts *facts)
 {
     static struct fabric one;
     (void)want;
     stay_if("open");
-    *facts = (struct fabric_facts){.verbs = VERB(WRITE), .form = "stuck (Library 9)"};
+    *facts = (struct fabric_facts){.verbs = VERB(WRITE), .form = "hangs (Library 9)"};
     *fabric = &one;
     return 0;
 }
 
-static void stuck_close(struct fabric *fabric)
+static void hangs_close(struct fabric *fabric)
 {
     (void)fabric;
 }
 
-static const struct fabric_ops stuck = {.abi = FABRIC_ABI,
+static const struct fabric_ops hangs = {.abi = FABRIC_ABI,
                                         .name = "uct",
                                         .what = "a fabric that hangs",
-                                        .list = stuck_list,
-                                        .open = stuck_open,
-                                        .close = stuck_close};
+                                        .list = hangs_list,
+                                        .open = hangs_open,
+                                        .close = hangs_close};
 
 const struct fabric_ops *weft_fabric(const struct fabric_host *host);
 
@@ -56,5 +57,5 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
 {
     (void)host;
     stay_if("load");
-    return &stuck;
+    return &hangs;
 }

@@ -7,10 +7,10 @@
 enum { FAULTY = 20 };
 
 static const struct fabric_ops *soft;
-static struct fabric_ops flip;
+static struct fabric_ops corrupts;
 static int writes;
 
-static int flip_write(struct fabric *fabric, const struct xfer *xfer)
+static int corrupts_write(struct fabric *fabric, const struct xfer *xfer)
 {
     char *victim = xfer->local->address + xfer->at + xfer->length - 1;
     int turn = ++writes % FAULTY == 0 ? 0x10 : 0;
@@ -27,9 +27,9 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
     if (host->abi != FABRIC_ABI)
         return NULL;
     soft = host->find("soft");
-    flip = *soft;
-    flip.name = "flip";
-    flip.what = "soft with a fault, for tests";
-    flip.write = flip_write;
-    return &flip;
+    corrupts = *soft;
+    corrupts.name = "corrupts";
+    corrupts.what = "soft with a fault, for tests";
+    corrupts.write = corrupts_write;
+    return &corrupts;
 }

@@ -346,7 +346,7 @@ static void every_stream_both_ways_that_can_be_verified_is(void **state)
     every_test_in_mode(WEFT_STREAM_BOTH, true);
 }
 
-/* The fabric of tests/slip.c spoils one of twenty. */
+/* The fabric of tests/doubles/fabric_corrupts_all.c spoils one of twenty. */
 static void faults_are_caught_where_data_is_verified_and_only_there(void **state)
 {
     static const struct {
@@ -366,7 +366,7 @@ static void faults_are_caught_where_data_is_verified_and_only_there(void **state
         struct weft_bootstrap pair[2];
         struct end ends[2];
         params.size = tests[i / 2].size;
-        params.device = "slip:cxi0";
+        params.device = "corrupts_all:cxi0";
         params.verify = i % 2 == 1;
         assert_int_equal(weft_threads(pair), 0);
         prepare(ends, &params, pair);

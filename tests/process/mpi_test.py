@@ -13,7 +13,7 @@ import tap
 from tap import Process, between, check, equal, processes_with, skip, start_time
 
 BUILD = tap.build_folder()
-PAIR = os.path.join(BUILD, "tests", "mpi_pair")
+PAIR = os.path.join(BUILD, "tests", "process", "mpi_pair")
 LIMIT_S = 30
 SOON_S = 10
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}

@@ -99,39 +99,36 @@ def help_is_printed():
 
 # ---- libraries that hang ----
 
-def with_stuck(where):
+def with_hanging(where):
     """The module of the tests in the place of UCX's."""
-    folder = tap.folder()
-    shutil.copy(os.path.join(tap.build_folder(), "tests", "weft-stuck.so"),
-                os.path.join(folder, "weft-uct.so"))
-    path = folder + ":" + os.environ.get("WEFT_MODULE_PATH", "")
-    run = tap.ended(info(env={"WEFT_MODULE_PATH": path, "WEFT_STUCK": where}), 0)
+    path = tap.module_in_place_of("uct", "hangs") + ":" + os.environ.get("WEFT_MODULE_PATH", "")
+    run = tap.ended(info(env={"WEFT_MODULE_PATH": path, "WEFT_TEST_HANGS": where}), 0)
     equal(headings(run.out), SECTIONS, run)
     equal(run.err, "", run)
     check(re.search(r"^    soft:cxi0 ", run.out, re.M), run)
     return re.search(r"^  uct .*\n(?:    .*\n)*", run.out, re.M)[0]
 
 
-def stuck(where, wanted):
-    text = with_stuck(where)
+def hangs(where, wanted):
+    text = with_hanging(where)
     check(f"    no answer within 10 s, while {wanted}\n" in text, text)
 
 
-tap.add("a library that hangs when it is loaded is given up", stuck, "load", "loading it")
-tap.add("a library that hangs when it lists is given up", stuck, "list", "listing its devices")
-tap.add("a device that hangs when it is opened is given up", stuck, "open", "opening uct:good")
+tap.add("a library that hangs when it is loaded is given up", hangs, "load", "loading it")
+tap.add("a library that hangs when it lists is given up", hangs, "list", "listing its devices")
+tap.add("a device that hangs when it is opened is given up", hangs, "open", "opening uct:good")
 
 
 @tap.test
 def a_library_that_dies_leaves_its_last_words():
-    text = with_stuck("die")
+    text = with_hanging("die")
     check("it crashed (Aborted), while listing its devices\n" in text, text)
     check("it said: the vendor's  [31mlast words\n" in text, text)
 
 
 @tap.test
 def a_library_that_works_is_named_with_its_version():
-    text = with_stuck("nowhere")
+    text = with_hanging("nowhere")
     check(text.startswith("  uct (module, Library 9): a fabric that hangs\n"), text)
     check("    uct:good               a device\n" in text, text)
 
