@@ -4,7 +4,7 @@
 #include "conformance.h"
 #include "core/clock.h"
 #include "fabric/choose.h"
-#include "gpu_double.h"
+#include "doubles/gpu_double.h"
 
 #include <errno.h>
 #include <inttypes.h>

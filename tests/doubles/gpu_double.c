@@ -2,7 +2,7 @@
 /* Linked into test programs in the place of memory/library.c: vendors' libraries are taken from the
  * folder WEFT_TEST_GPU, with "double-" before their names, and from nowhere else if it is set; and
  * there is less backoff with them. What is installed never has this. */
-#include "gpu_double.h"
+#include "doubles/gpu_double.h"
 #include "memory/gpu.h"
 
 #include <dlfcn.h>

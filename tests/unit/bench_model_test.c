@@ -2,15 +2,12 @@
 /* The plain model of the atomics that --verify trusts, against expectations written out by hand,
  * and the vocabulary of atomics against the table of the specification. */
 #include "bench/bench.h"
+#include "support/unit.h"
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* ---- integers ---- */
 

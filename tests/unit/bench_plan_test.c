@@ -2,17 +2,14 @@
 /* From options to a plan: the rules among options in their sentences, what a plan asks of the
  * fabric, how a sample is corrected, and which CPUs the two ends use. */
 #include "core/opt.h"
+#include "support/unit.h"
 #include "tool/tool.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char warnings[512];
 
@@ -20,12 +17,6 @@ static void collect(const char *sentence)
 {
     size_t used = strlen(warnings);
     snprintf(warnings + used, sizeof warnings - used, "%s\n", sentence);
-}
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
 
 /* ---- plans ---- */

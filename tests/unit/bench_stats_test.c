@@ -2,24 +2,13 @@
 /* Statistics against naive computations in long double on sorted samples. Random data come from
  * fixed seeds. The vectors are the samples printed in the CXI tools' manuals. */
 #include "bench/bench.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15U;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
 
 static struct stats *open_stats(uint64_t kept)
 {
@@ -430,7 +419,7 @@ static void percentiles_are_given_only_with_ten_samples_beyond_them(void **state
 {
     struct stats *stats = open_stats(0);
     (void)state;
-    (fail)(-EIO, "no sentence");
+    fail(-EIO, "no sentence");
     for (uint64_t n = 1; n < STATS_LINEAR; n++) {
         stats_add(stats, &n, 1);
         uint64_t middle = (n + 1) / 2;

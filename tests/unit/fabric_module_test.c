@@ -2,18 +2,14 @@
 /* Choosing a fabric, and loading one. WEFT_MODULE_PATH names the folder of the test modules. */
 #include "fabric/choose.h"
 #include "fabric/fabric.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#undef fail /* ours, not cmocka's */
 
 static void a_bare_device_is_found_on_soft(void **state)
 {

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The software NIC and another end that does not keep to the rules. */
 #include "fabric/soft/soft.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-#undef fail /* ours, not cmocka's */
 
 enum { MOST = 8 };
 

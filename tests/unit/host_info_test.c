@@ -1,102 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft info on machines that are made of files: a folder stands for the root of each. */
+/* weft info on machines that are made of files: what distorts results, and what is printed. */
 #include "core/clock.h"
 #include "core/machine.h"
-#include "tool/child.h"
+#include "support/machine_files.h"
 #include "tool/info.h"
 #include "tool/probe.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-#undef fail /* ours, not cmocka's */
-
-static char root[64];
-
-/* ---- a machine made of files ---- */
-
-static int begin(void **state)
-{
-    (void)state;
-    strcpy(root, "/tmp/weft-test-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void put_bytes(const char *path, const void *bytes, size_t length)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        mkdir(full, 0777);
-        *at = '/';
-    }
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    fclose(file);
-}
-
-static void put(const char *path, const char *text)
-{
-    put_bytes(path, text, strlen(text));
-}
-
-static void put_for_cpu(int cpu, const char *file, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/%s", cpu, file);
-    put(path, text);
-}
-
-/* Two sockets of two cores of two threads: 0 and 4 are one core. */
-static void put_eight_cpus(void)
-{
-    static const char *const siblings[] = {"0,4\n", "1,5\n", "2,6\n", "3,7\n"};
-    put("/sys/devices/system/cpu/online", "0-7\n");
-    put("/sys/devices/system/node/online", "0-1\n");
-    put("/sys/devices/system/node/node0/cpulist", "0-1,4-5\n");
-    put("/sys/devices/system/node/node1/cpulist", "2-3,6-7\n");
-    for (int cpu = 0; cpu < 8; cpu++) {
-        bool second = cpu % 4 >= 2;
-        const char *socket = second ? "2-3,6-7\n" : "0-1,4-5\n";
-        put_for_cpu(cpu, "topology/thread_siblings_list", siblings[cpu % 4]);
-        put_for_cpu(cpu, "topology/core_siblings_list", socket);
-        put_for_cpu(cpu, "topology/physical_package_id", second ? "1\n" : "0\n");
-        put_for_cpu(cpu, "cache/index0/level", "1\n");
-        put_for_cpu(cpu, "cache/index0/type", "Data\n");
-        put_for_cpu(cpu, "cache/index0/size", "32K\n");
-        put_for_cpu(cpu, "cache/index0/shared_cpu_list", siblings[cpu % 4]);
-        put_for_cpu(cpu, "cache/index1/level", "1\n");
-        put_for_cpu(cpu, "cache/index1/type", "Instruction\n");
-        put_for_cpu(cpu, "cache/index1/size", "32K\n");
-        put_for_cpu(cpu, "cache/index2/level", "3\n");
-        put_for_cpu(cpu, "cache/index2/type", "Unified\n");
-        put_for_cpu(cpu, "cache/index2/size", "16384K\n");
-        put_for_cpu(cpu, "cache/index2/shared_cpu_list", socket);
-    }
-}
 
 /* What a quiet machine with two CPUs shows, which are 0 and 1. */
 static struct sight look(void)
@@ -145,153 +57,6 @@ static void is_not_so(const char *name, const struct sight *sight)
 {
     struct finding finding;
     assert_false(found(name, sight, &finding));
-}
-
-/* ---- reading ---- */
-
-static void system_line_is_cut_and_cannot_talk_to_a_terminal(void **state)
-{
-    char text[8], word[64];
-    (void)state;
-    put("/long", "0123456789\n");
-    assert_true(system_line(root, text, sizeof text, "/long"));
-    assert_string_equal(text, "0123456");
-    put_bytes("/rude", "a\033[2Jb\0c\x80 \n\nd", 13);
-    assert_true(system_line(root, word, sizeof word, "/rude"));
-    assert_string_equal(word, "a [2Jb c");
-    put("/empty", "");
-    assert_false(system_line(root, word, sizeof word, "/empty"));
-    assert_false(system_line(root, word, sizeof word, "/absent"));
-    assert_false(system_line(root, word, sizeof word, "%s", "/"));
-    assert_string_equal(word, "");
-}
-
-static void system_value_is_that_of_the_whole_name(void **state)
-{
-    char text[32];
-    (void)state;
-    put("/file", "SwapTotalled: 7\nSwapTotal:     12 kB\nnr 5\nmodel name\t: X 1\nno\nlast=9");
-    assert_true(system_value(root, "SwapTotal", text, sizeof text, "/file"));
-    assert_string_equal(text, "12 kB");
-    assert_true(system_value(root, "nr", text, sizeof text, "/file"));
-    assert_string_equal(text, "5");
-    assert_true(system_value(root, "model name", text, sizeof text, "/file"));
-    assert_string_equal(text, "X 1");
-    assert_true(system_value(root, "last", text, sizeof text, "/file"));
-    assert_string_equal(text, "9");
-    assert_false(system_value(root, "no", text, sizeof text, "/file"));
-    assert_false(system_value(root, "Swap", text, sizeof text, "/file"));
-}
-
-static void system_number_takes_numbers_only(void **state)
-{
-    uint64_t number = 1;
-    (void)state;
-    put("/dec", "42\n");
-    put("/hex", "0x10de\n");
-    put("/minus", "-1\n");
-    put("/max", "max\n");
-    put("/huge", "99999999999999999999999999\n");
-    assert_true(system_number(root, &number, "/dec"));
-    assert_int_equal(number, 42);
-    assert_true(system_number(root, &number, "/hex"));
-    assert_int_equal(number, 0x10de);
-    assert_false(system_number(root, &number, "/minus"));
-    assert_false(system_number(root, &number, "/max"));
-    assert_false(system_number(root, &number, "/huge"));
-}
-
-static void lists_of_cpus_are_counted_and_searched(void **state)
-{
-    (void)state;
-    assert_int_equal(cpus_count("0-3,8,10-11"), 7);
-    assert_int_equal(cpus_count(""), 0);
-    assert_int_equal(cpus_count("junk"), 0);
-    assert_int_equal(cpus_count("5-"), 1);
-    assert_int_equal(cpus_count("9-3"), 0);
-    assert_true(cpus_count("0-99999999999999999999") <= CPUS_MOST + 1);
-    assert_true(cpus_has("0-3,8", 8));
-    assert_false(cpus_has("0-3,8", 7));
-}
-
-static void seen_groups(void *arg, const char *folder, bool unified)
-{
-    char *text = arg;
-    size_t used = strlen(text);
-    snprintf(text + used, 512 - used, "%s%s;", unified ? "*" : "", folder);
-}
-
-static void groups_are_visited_from_the_own_to_the_topmost(void **state)
-{
-    char text[512] = "";
-    (void)state;
-    put("/proc/self/cgroup", "4:memory:/a/b\n5:cp:/no\n2:cpu,cpuacct:/c\n1:cpuset:/x\n0::/u/v\n");
-    system_groups(root, "cpu", seen_groups, text);
-    assert_string_equal(text, "/sys/fs/cgroup/cpu/c;/sys/fs/cgroup/cpu;"
-                              "*/sys/fs/cgroup/u/v;*/sys/fs/cgroup/u;*/sys/fs/cgroup;");
-    text[0] = '\0';
-    put("/proc/self/cgroup", "0::/\n7:\nx\n:::\n");
-    system_groups(root, "cpu", seen_groups, text);
-    assert_string_equal(text, "*/sys/fs/cgroup;");
-}
-
-/* ---- machines ---- */
-
-static void an_arm_machine_says_which_cpu_it_has(void **state)
-{
-    struct machine machine;
-    (void)state;
-    put("/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\n"
-                         "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\n"
-                         "CPU part\t: 0xd0c\nCPU revision\t: 1\n");
-    machine_look(&machine, root);
-    assert_string_equal(machine.cpu, "Arm Neoverse N1");
-    assert_string_equal(machine.hypervisor, "");
-    put("/proc/cpuinfo", "CPU implementer\t: 0x99\nCPU part\t: 0x123\n");
-    put("/sys/firmware/devicetree/base/hypervisor/compatible", "linux,kvm");
-    machine_look(&machine, root);
-    assert_string_equal(machine.cpu, "implementer 0x99 part 0x123");
-    assert_string_equal(machine.hypervisor, "linux,kvm");
-}
-
-static void a_hypervisor_and_a_container_are_seen(void **state)
-{
-    struct machine machine;
-    (void)state;
-    put("/proc/cpuinfo", "model name\t: X\nflags\t\t: fpu hypervisor lahf\n");
-    machine_look(&machine, root);
-    assert_string_equal(machine.hypervisor, "unknown");
-    put("/sys/class/dmi/id/sys_vendor", "QEMU\n");
-    put("/.dockerenv", "");
-    put("/proc/meminfo", "MemTotal:       1024 kB\n");
-    machine_look(&machine, root);
-    assert_string_equal(machine.hypervisor, "QEMU");
-    assert_string_equal(machine.container, "Docker");
-    assert_int_equal(machine.memory, 1 << 20);
-    put("/proc/cpuinfo", "model name\t: X\nflags\t\t: fpu lahf\n");
-    machine_look(&machine, root);
-    assert_string_equal(machine.hypervisor, "");
-}
-
-static void sockets_cores_nodes_and_caches_are_counted(void **state)
-{
-    struct topology topology;
-    struct cache caches[8];
-    (void)state;
-    put_eight_cpus();
-    topology_look(&topology, root);
-    assert_int_equal(topology.cpus, 8);
-    assert_int_equal(topology.sockets, 2);
-    assert_int_equal(topology.cores, 4);
-    assert_int_equal(topology.nodes, 2);
-    assert_int_equal(caches_look(caches, LENGTH(caches), root), 2);
-    assert_string_equal(caches[0].name, "L1d");
-    assert_int_equal(caches[0].count, 4);
-    assert_string_equal(caches[1].name, "L3");
-    assert_string_equal(caches[1].size, "16384K");
-    assert_string_equal(caches[1].shared, "0-1,4-5");
-    assert_int_equal(caches[1].count, 2);
-    assert_int_equal(caches_look(caches, 1, root), 1);
 }
 
 /* ---- findings ---- */
@@ -715,94 +480,9 @@ static void what_was_measured_is_plausible(void **state)
     assert_int_equal(noise.cpus, 0);
 }
 
-/* ---- children ---- */
-
-static void work_well(const void *arg, FILE *out)
-{
-    fprintf(out, "%s\n", (const char *)arg);
-    printf("noise\n");
-    fflush(stdout);
-}
-
-static void work_forever(const void *arg, FILE *out)
-{
-    (void)arg;
-    signal(SIGTERM, SIG_IGN);
-    fprintf(out, "first\n");
-    for (;;)
-        pause();
-}
-
-static void work_badly(const void *arg, FILE *out)
-{
-    fprintf(out, "first\n");
-    if (*(const char *)arg == 'x')
-        _exit(3);
-    signal(SIGSEGV, SIG_DFL);
-    raise(SIGSEGV);
-}
-
-static void a_child_that_works_is_heard_and_its_noise_kept_apart(void **state)
-{
-    struct probe probe;
-    (void)state;
-    assert_int_equal(probe_run(&probe, work_well, "a word", 10000), 0);
-    assert_string_equal(probe.text, "a word\n");
-    assert_string_equal(probe.said, "noise\n");
-    probe_free(&probe);
-}
-
-static void a_child_that_hangs_is_given_up(void **state)
-{
-    struct probe probe;
-    (void)state;
-    assert_int_equal(probe_run(&probe, work_forever, NULL, 200), -ETIMEDOUT);
-    assert_string_equal(probe.text, "first\n");
-    assert_non_null(strstr(fail_reason(), "no answer within 0.2 s"));
-    probe_free(&probe);
-}
-
-static void a_child_that_dies_says_how(void **state)
-{
-    struct probe probe;
-    (void)state;
-    assert_int_equal(probe_run(&probe, work_badly, "s", 10000), -ECHILD);
-    assert_string_equal(probe.text, "first\n");
-    assert_non_null(strstr(fail_reason(), "it crashed (Segmentation fault)"));
-    probe_free(&probe);
-    assert_int_equal(probe_run(&probe, work_badly, "x", 10000), -ECHILD);
-    assert_non_null(strstr(fail_reason(), "exit code 3"));
-    probe_free(&probe);
-}
-
-static void a_child_that_does_not_end_is_not_waited_for(void **state)
-{
-    pid_t child = fork();
-    (void)state;
-    if (child == 0)
-        for (;;)
-            pause();
-    assert_true(child > 0);
-    assert_int_equal(child_wait(child, 20), -1);
-    kill(child, SIGKILL);
-    int how = child_wait(child, 10000);
-    assert_true(how != -1 && WIFSIGNALED(how));
-    assert_int_equal(child_wait(child, 10000), -1); /* there is none any more */
-}
-
-#define ON_FILES(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_FILES(system_line_is_cut_and_cannot_talk_to_a_terminal),
-        ON_FILES(system_value_is_that_of_the_whole_name),
-        ON_FILES(system_number_takes_numbers_only),
-        cmocka_unit_test(lists_of_cpus_are_counted_and_searched),
-        ON_FILES(groups_are_visited_from_the_own_to_the_topmost),
-        ON_FILES(an_arm_machine_says_which_cpu_it_has),
-        ON_FILES(a_hypervisor_and_a_container_are_seen),
-        ON_FILES(sockets_cores_nodes_and_caches_are_counted),
         ON_FILES(nothing_is_found_where_there_are_no_files),
         ON_FILES(a_governor_that_is_not_performance_hurts),
         ON_FILES(turbo_is_worth_a_hint_on_either_kind_of_cpu),
@@ -824,10 +504,6 @@ int main(void)
         ON_FILES(gpus_and_networks_are_named),
         ON_FILES(hostile_files_do_no_harm),
         cmocka_unit_test(what_was_measured_is_plausible),
-        cmocka_unit_test(a_child_that_works_is_heard_and_its_noise_kept_apart),
-        cmocka_unit_test(a_child_that_hangs_is_given_up),
-        cmocka_unit_test(a_child_that_dies_says_how),
-        cmocka_unit_test(a_child_that_does_not_end_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

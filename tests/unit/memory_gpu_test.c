@@ -2,15 +2,14 @@
 /* Memory of GPUs, on doubles of their vendors' libraries: what is reserved, cleared, filled and
  * given back, what is refused, and two threads of one process that move bytes between such buffers.
  */
-#include "gpu_double.h"
+#include "doubles/gpu_double.h"
 #include "memory/memory.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <weft.h>
-
-#include <cmocka.h>
 
 /* A put is noticed by looking at memory while it is written, which is what is tested. */
 const char *__tsan_default_suppressions(void);
@@ -31,12 +28,6 @@ const char *__tsan_default_suppressions(void)
 enum { PAGE = 2 << 20 };
 
 static const struct memory_ops *const kinds[] = {&memory_cuda, &memory_rocm, &memory_ze};
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, text);
-}
 
 static struct region region_of(const struct memory_ops *kind, unsigned device, size_t length)
 {

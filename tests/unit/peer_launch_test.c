@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which launcher the environment speaks of, and what is refused before any MPI is loaded. */
 #include "peer/peer.h"
+#include "support/unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const known[] = {"WEFT_MPI",  "OMPI_COMM_WORLD_SIZE", "PMI_FD",      "PMI_SIZE",
                                     "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};

@@ -3,32 +3,16 @@
  * carry what no Weft would send. Upper bounds of time are generous. */
 #include "core/clock.h"
 #include "peer/life.h"
+#include "support/peers.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 
-#include <cmocka.h>
-
-enum { SHORT_MS = 200, LONG_MS = 20000, BOUND_MS = 5000, SLOTS = 16 };
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, text);
-}
-
-static void rest_ms(unsigned ms)
-{
-    struct timespec rest = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-    while (nanosleep(&rest, &rest))
-        ;
-}
+enum { SLOTS = 16 };
 
 /* ---- the carrier ---- */
 
@@ -109,7 +93,7 @@ static int way_receive(void *arg, void *bytes, size_t room, size_t *length)
 static void way_close(void *arg)
 {
     ((struct way *)arg)->out->closed = true;
-    (fail)(-EIO, "closing is not what made us leave");
+    fail(-EIO, "closing is not what made us leave");
 }
 
 static struct wires *new_wires(void)
@@ -124,8 +108,6 @@ static struct wires *new_wires(void)
     }
     return wires;
 }
-
-static volatile sig_atomic_t stop;
 
 static struct peer *open_end(struct wires *wires, int rank, uint64_t timeout_ms)
 {
@@ -158,54 +140,6 @@ static void close_pair(struct peer *pair[2], struct wires *wires)
 
 /* ---- actors ---- */
 
-struct actor {
-    struct peer *peer;
-    const char *word;
-    int (*act)(struct actor *actor);
-    struct msg msg;
-    int status;
-    char reason[256];
-    pthread_t thread;
-};
-
-static void *act(void *arg)
-{
-    struct actor *actor = arg;
-    actor->status = actor->act(actor);
-    snprintf(actor->reason, sizeof actor->reason, "%s", fail_reason());
-    return NULL;
-}
-
-static void start(struct actor *actor)
-{
-    assert_int_equal(pthread_create(&actor->thread, NULL, act, actor), 0);
-}
-
-static void join(struct actor *actor)
-{
-    pthread_join(actor->thread, NULL);
-}
-
-static int act_swap(struct actor *actor)
-{
-    struct msg mine;
-    int status = msg_print(&mine, "%s", actor->word);
-    return status ? status : peer_swap(actor->peer, &mine, &actor->msg);
-}
-
-static int act_meet(struct actor *actor)
-{
-    int status = 0;
-    for (int i = 0; i < 100 && !status; i++)
-        status = peer_barrier(actor->peer, actor->word, NULL, NULL);
-    return status;
-}
-
-static int act_hear(struct actor *actor)
-{
-    return peer_recv(actor->peer, &actor->msg, NULL, NULL);
-}
-
 static int nothing_to_do(void *arg)
 {
     (void)arg;
@@ -215,23 +149,6 @@ static int nothing_to_do(void *arg)
 static int act_hear_spinning(struct actor *actor)
 {
     return peer_recv(actor->peer, &actor->msg, nothing_to_do, NULL);
-}
-
-static int act_alive(struct actor *actor)
-{
-    int status = 0;
-    while (!(status = peer_alive(actor->peer)))
-        rest_ms(5);
-    return status;
-}
-
-static int act_fill(struct actor *actor)
-{
-    struct msg msg = {.length = MSG_MAX - 1};
-    int status = 0;
-    while (!status)
-        status = peer_send(actor->peer, &msg);
-    return status;
 }
 
 /* Every way to wait for the other end. */
@@ -356,7 +273,7 @@ static int answer_after_a_while(void *arg)
 static int give_up(void *arg)
 {
     int *calls = arg;
-    return ++*calls == 5 ? (fail)(-EIO, "the link is lost") : 0;
+    return ++*calls == 5 ? fail(-EIO, "the link is lost") : 0;
 }
 
 static void relayed_waits_make_progress_and_are_ended_by_it(void **state)
@@ -510,7 +427,7 @@ static void relayed_last_words_become_the_sentence(void **state)
         assert_int_equal(peer_alive(pair[0]), 0);
         assert_hears(pair[0], "before the end");
         for (int round = 0; round < 2; round++) {
-            (fail)(0, "%s", "");
+            fail(0, "%s", "");
             assert_int_equal(peer_alive(pair[0]), cases[i].becomes);
             assert_string_equal(fail_reason(), cases[i].reason);
             assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), cases[i].becomes);
@@ -561,7 +478,7 @@ static void a_carrier_that_breaks_ends_every_wait(void **state)
         struct peer *pair[2];
         struct wires *wires = open_pair(pair, LONG_MS);
         wires->ring[0].broken = wires->ring[1].broken = i % 2 ? -ECONNRESET : -ENOTCONN;
-        (fail)(-ENOTCONN, "the carrier says why");
+        fail(-ENOTCONN, "the carrier says why");
         struct actor client = {.peer = pair[0], .word = "hello", .act = waits[i / 2]};
         act(&client);
         assert_int_equal(client.status, i % 2 ? -ECONNRESET : -ENOTCONN);
@@ -579,7 +496,7 @@ static void leaving_a_relay_keeps_the_sentence_that_made_us_leave(void **state)
         struct wires *wires = open_pair(pair, LONG_MS);
         wires->ring[0].room = room;
         stop = (int)room; /* an interruption must not keep the words back */
-        (fail)(-EIO, "the true reason");
+        fail(-EIO, "the true reason");
         uint64_t since_ms = clock_ms();
         peer_end(pair[0], -EIO, fail_reason());
         assert_string_equal(fail_reason(), "the true reason");
@@ -647,19 +564,6 @@ static void a_full_frame_of_every_kind_does_no_harm(void **state)
 }
 
 /* ---- interruption ---- */
-
-static void on_alarm(int number)
-{
-    stop = number;
-}
-
-static void stop_after_ms(unsigned ms)
-{
-    struct sigaction action = {.sa_handler = on_alarm};
-    struct itimerval timer = {.it_value = {.tv_usec = (suseconds_t)ms * 1000}};
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &timer, NULL);
-}
 
 static void an_interruption_ends_every_relayed_wait(void **state)
 {

@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What results become besides a table: JSON letter by letter, percentiles and conditions as people
  * type them, series in bounded memory, files that are whole or not there. */
+#include "support/unit.h"
 #include "tool/tool.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15U;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
 
 /* ---- JSON ---- */
 

@@ -2,31 +2,20 @@
 /* The CXI table, the boxed table of ucx_perftest and its CSV, letter by letter: header, rows,
  * samples and endings of runs whose numbers are known. */
 #include "core/opt.h"
+#include "support/unit.h"
 #include "tool/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #define LINE   "------------------------------------------------------------------------\n"
 #define TITLES "RDMA Size[B]      Writes     Min[us]     Max[us]    Mean[us]  StdDev[us]\n"
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15U;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
 
 /* ---- a run that was never run ---- */
 

@@ -3,15 +3,12 @@
  * they are wrong on made-up runs. Seeds are fixed: a test that passes once passes always. */
 #include "study/rank.h"
 #include "study/study.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* ---- made-up values ---- */
 

@@ -2,23 +2,12 @@
 /* The page and what it is made of: escaping, numbers, axes, percentiles, families; and runs that
  * have hardly anything in them. What a browser makes of it is browser_test.py's. */
 #include "study/plot.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15U;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    return x ^ x >> 31;
-}
 
 /* ---- runs that were never run ---- */
 

@@ -3,19 +3,15 @@
  * can see of the run, the peer and the software NIC. */
 #include "core/opt.h"
 #include "fabric/choose.h"
+#include "support/unit.h"
 #include "tool/tool.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
-#undef fail /* ours, not cmocka's */
 
 /* What is run. */
 struct kind {
