@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cxi_write_lat as its user meets it: two processes, their transcripts, and whether the numbers are
-true. The guide's texts are held here; where ours may differ is named one by one. What the other
-tools have in common with it follows at the end, and what they have of their own."""
+true. What the other tools have in common with it follows at the end, and what they have of their
+own."""
 import os
 import re
 import signal
@@ -11,143 +11,14 @@ import time
 
 sys.dont_write_bytecode = True
 import tap
+import transcripts
 from tap import (SANITIZED, SEPARATOR, Client, Process, Server, alone, between, check, ended, equal,
-                 header_value, lines_of, mask_fields, pair, rows_of, run, samples_of, sentences,
+                 header_value, lines_of, pair, rows_of, run, samples_of, sentences,
                  skip, test)
 
 NAME = "cxi_write_lat"
 TOOL = tap.tool_path(NAME)
 QUICK = ("-n", "3", "--latency-gap", "0", "--warmup", "0")
-
-# ---- the guide ----
-
-USAGE = '''\
-Usage:
-  cxi_write_lat [-d DEV] [-p PORT]
-                          Start a server and wait for connection
-  cxi_write_lat ADDR [OPTIONS]
-                          Connect to server with address ADDR
-
-Options:
-  -d, --device=DEV        Device name (default: "cxi0")
-  -v, --svc-id=SVC_ID     Service ID (default: 1)
-  -p, --port=PORT         The port to listen on/connect to (default: 49194)
-  -t, --tx-gpu=GPU        GPU index for allocating TX buf (default: no GPU)
-  -r, --rx-gpu=GPU        GPU index for allocating RX buf (default: no GPU)
-  -g, --gpu-type=TYPE     GPU type (AMD or NVIDIA or INTEL) (default type determined
-                          by discovered GPU files on system)
-  -n, --iters=ITERS       Number of iterations to run (default: 100)
-  -D, --duration=SEC      Run for the specified number of seconds
-      --warmup=WARMUP     Number of warmup iterations to run (default: 10)
-      --latency-gap=USEC  Number of microseconds to wait between each
-                          iteration (default: 1000)
-  -s, --size=MIN[:MAX]    Write size or range to use (default: 8)
-                          Ranges must be powers of 2 (e.g. "1:8192")
-                          The maximum size is 4294967295
-      --unrestricted      Use unrestricted writes
-      --no-idc            Do not use Immediate Data Cmds
-      --no-ll             Do not use Low-Latency command issuing
-      --report-all        Report all latency measurements individually
-                          This option is ignored when using --duration
-      --use-hp=SIZE       Attempt to use huge pages when allocating
-                          Size may be "2M" or "1G"
-  -h, --help              Print this help text and exit
-  -V, --version           Print the version and exit
-'''
-
-SERVER = '''\
-Listening on port 49194 for client to connect...
-------------------------------------------------------------------------
-    CXI RDMA Write Latency Test
-Device           : cxi0
-Service ID       : 1
-Client TX Mem    : System
-Server RX Mem    : System
-Test Type        : Iteration
-Iterations       : 5
-Warmup Iters     : 10
-Inter-Iter Gap   : 1000 microseconds
-Write Size       : 8
-IDC              : Enabled
-LL Cmd Launch    : Enabled
-Results Reported : All
-Hugepages        : Disabled
-Local (server)   : NIC 0x12 PID 0 VNI 10
-Remote (client)  : NIC 0x13 PID 0
-------------------------------------------------------------------------
-See client for results.
-------------------------------------------------------------------------
-'''
-
-CLIENT = '''\
-------------------------------------------------------------------------
-    CXI RDMA Write Latency Test
-Device           : cxi0
-Service ID       : 1
-Client TX Mem    : System
-Server RX Mem    : System
-Test Type        : Iteration
-Iterations       : 5
-Warmup Iters     : 10
-Inter-Iter Gap   : 1000 microseconds
-Write Size       : 8
-IDC              : Enabled
-LL Cmd Launch    : Enabled
-Results Reported : All
-Hugepages        : Disabled
-Local (client)   : NIC 0x13 PID 0 VNI 10
-Remote (server)  : NIC 0x12 PID 0
-------------------------------------------------------------------------
-  WriteNum  Latency[us]
-         0        2.008
-         1        2.012
-         2        2.008
-         3        2.007
-         4        2.008
-------------------------------------------------------------------------
-RDMA Size[B]      Writes     Min[us]     Max[us]    Mean[us]  StdDev[us]
-           8           5        2.07        2.12        2.09        0.01
-------------------------------------------------------------------------
-'''
-
-# Lines that are ours: (stands behind the line that begins so, its form).
-OURS = (
-    ("Device           : ", r"Fabric           : soft \(software NIC, shared memory\)"),
-    ("IDC              : ", r"Restricted       : Enabled"),
-    ("Hugepages        : ", r"Clock            : clock_gettime, \d+ ns per sample subtracted"
-                            r"( \(\d+ % of the median\))?"),
-)
-# Numbers that the guide's machines and ours need not share, and nothing else.
-PORT = (r"^(Listening on port )\d+( for client to connect\.\.\.)$", r"\1#\2")
-NIC = (r"^((?:Local|Remote) \((?:client|server)\) *: NIC )0x[0-9a-f]+ PID \d+", r"\1# PID #")
-SAMPLE = r" *\d+  +\d+\.\d{3}"
-ROW = r" *\d+  +\d+(  +\d+\.\d{2,3}){4}"
-
-
-def without_ours(lines):
-    """Takes our three lines out, each of which must stand at its place."""
-    lines = list(lines)
-    for before, form in OURS:
-        at = [i for i, line in enumerate(lines) if re.fullmatch(form, line)]
-        equal(len(at), 1, f"lines of the form {form!r}", "\n".join(lines))
-        check(lines[at[0] - 1].startswith(before), f"{form!r} does not stand behind {before!r}",
-              "\n".join(lines))
-        del lines[at[0]]
-    return lines
-
-
-def masked(line):
-    for pattern, replacement in (PORT, NIC):
-        line = re.sub(pattern, replacement, line)
-    return mask_fields(line) if re.fullmatch(SAMPLE, line) or re.fullmatch(ROW, line) else line
-
-
-def same_transcript(got, guide):
-    got, guide = without_ours(lines_of(got)), lines_of(guide)
-    for number, (ours, theirs) in enumerate(zip(got, guide), 1):
-        equal(masked(ours), masked(theirs), f"line {number} is not the guide's", "\n".join(got))
-    equal(len(got), len(guide), "as many lines as in the guide", "\n".join(got))
-
 
 def whole_transcript(process):
     """Separators of 72, never two in a row, one at the end."""
@@ -183,8 +54,8 @@ def server_and_client_print_what_the_guide_shows():
     client = Client(TOOL, server, "-n", "5", "--report-all", address="localhost")
     ended(client, 0)
     ended(server, 0)
-    same_transcript(server.out, SERVER)
-    same_transcript(client.out, CLIENT)
+    transcripts.same(server, "guide_cxi_write_lat", "server")
+    transcripts.same(client, "guide_cxi_write_lat", "client")
     whole_transcript(client)
     summary_follows_from_samples(client)
     check(not sentences(server) and not sentences(client), "something on stderr", server, client)
@@ -222,17 +93,6 @@ def two_devices_are_two_nics():
 
 
 @test
-def help_begins_with_the_guides_usage():
-    for option in ("--help", "-h"):
-        shown = ended(run(TOOL, option), 0)
-        lines, guide = lines_of(shown.out), lines_of(USAGE)
-        for number, (ours, theirs) in enumerate(zip(lines, guide), 1):
-            equal(ours, theirs, f"line {number} of --help")
-        equal(lines[len(guide):len(guide) + 2], ["", "Weft options:"], shown)
-        equal(shown.err, "")
-
-
-@test
 def help_lists_what_is_ours():
     ours = run(TOOL, "--help").out.partition("\nWeft options:\n")[2]
     for option in ("-c, --clock", "--ignore-cpu-freq-mismatch", "--local", "--loop", "--bind",
@@ -245,7 +105,7 @@ def help_has_the_name_the_tool_was_called_by():
     other = os.path.join(tap.folder(), "site_" + NAME)
     os.symlink(TOOL, other)
     shown = ended(run(other, "--help"), 0)
-    check(shown.out.startswith(USAGE.replace(NAME, "site_" + NAME)), shown)
+    check(shown.out.startswith(transcripts.USAGE[NAME].replace(NAME, "site_" + NAME)), shown)
     check(run(other, "--nosuch").err.startswith(f"site_{NAME}: "))
 
 
@@ -449,7 +309,7 @@ def a_server_without_loop_serves_one():
 @test
 def local_prints_the_clients_transcript_alone():
     client = ended(run(TOOL, "--local", "-n", "5", "--report-all"), 0)
-    same_transcript(client.out, CLIENT)
+    transcripts.same(client, "guide_cxi_write_lat", "client")
     summary_follows_from_samples(client)
 
 
