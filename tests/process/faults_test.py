@@ -8,13 +8,12 @@ import shutil
 import signal
 import socket
 import sys
-import threading
 import time
 
 sys.dont_write_bytecode = True
 import tap
 from tap import (SANITIZED, SEPARATOR, Client, Process, Server, Traces, alone, between, check,
-                 ended, equal, frame, lines_of, one_sentence, rows_of, run, sentences, skip, test)
+                 ended, equal, lines_of, one_sentence, rows_of, run, sentences, skip, test)
 
 NAME = "cxi_write_lat"
 TOOL = tap.tool_path(NAME)
@@ -47,22 +46,14 @@ def separator_of(end):
     return SEPARATORS[name_of(end)]
 
 
-class Pair:
+class Pair(tap.RunningPair):
     """Server and client in the middle of an endless run."""
 
     def __init__(self, *args, server_args=(), settle=0.4, name=NAME, **more):
-        self.traces = Traces()
-        tool = tap.tool_path(name)
-        self.server = Server(tool, *server_args, env=self.traces.env, **more)
-        self.client = Client(tool, self.server, *ENDLESS, *args, env=self.traces.env, **more)
+        super().__init__(tap.tool_path(name), server_args, (*ENDLESS, *args), **more)
         for end in (self.server, self.client):
             end.wait_for("^Remote .*\n" + separator_of(end) + "$")
-        time.sleep(settle)
-        check(self.server.running() and self.client.running(), self.server, self.client)
-        self.traces.watch(self.server, self.client)
-
-    def ends(self, who):
-        return (self.client, self.server) if who == "client" else (self.server, self.client)
+        self.settle(settle)
 
 
 def lost_its_peer(end, *words):
@@ -462,357 +453,6 @@ def a_local_run_whose_server_is_killed_ends_with_4():
     traces.nothing()
 
 
-# ---- strangers at the door ----
-
-def still_serves(server, within=3, **more):
-    """A real client comes and is served promptly."""
-    client = Client(TOOL, server, *QUICK, **more)
-    ended(client, 0, within + 2, "the real client was not served", server)
-    check(client.ended - client.began < within, "the real client had to wait", client, server)
-    ended(server, 0, 5)
-
-
-def reported(server, count=1, within=3):
-    """One line on stderr for each stranger, with its address."""
-    server.wait_for(r"(?s)(^cxi_write_lat: .*127\.0\.0\.1.*){%d}" % count, within, "err")
-    check(all(line.isprintable() for line in lines_of(server.err)), ascii(server.err))
-    check(server.running(), server)
-
-
-_random = random.Random(SEED)
-STRANGERS = {
-    "a probe that says nothing": b"",
-    "an HTTP request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "a TLS hello": bytes.fromhex("16030100c8010000c40303") + bytes(200),
-    "an SSH greeting": b"SSH-2.0-OpenSSH_9.2\r\n",
-    "random bytes": bytes(_random.randrange(256) for _ in range(100000)),
-    "random bytes behind the magic": b"WEFT01" + bytes(_random.randrange(256) for _ in range(5000)),
-    "a frame of 16 MiB": b"WEFT01 D ffffff\n" + b"x" * 200000,
-    "a greeting of 16 MiB": b"WEFT01 H ffffff\n" + b"x" * 200000,
-    "a raw length of 4 GiB": b"\xff\xff\xff\xff" + bytes(64),
-    "a negative length": b"WEFT01 H -00001\n" + bytes(64),
-    "a length that is no number": b"WEFT01 H 0x0010\n" + bytes(64),
-    "half a frame": b"WEFT01 H 0000ff\ntool=cxi_write_lat\n",
-    "half a head": b"WEFT01",
-    "a farewell": frame("E", b"code=0\nwhy=nothing\n"),
-    "a farewell in colour": frame("E", b"code=5\nwhy=\x1b[31mred\x1b[0m\x07\n"),
-    "a frame out of turn": frame("D", b"meet=end\n"),
-    "an unknown kind of frame": frame("?", b""),
-    "ten thousand heartbeats": frame("B", b"") * 10000,
-}
-
-
-def stranger(data):
-    server = Server(TOOL)
-    with tap.dial(server.port) as s:
-        try:
-            s.sendall(data)
-        except OSError:
-            pass
-    reported(server)
-    still_serves(server)
-
-
-for who, data in STRANGERS.items():
-    tap.add(f"{who} is reported, and the server waits on", stranger, data)
-
-
-@test
-def strangers_that_stay_connected_do_not_keep_a_client_waiting():
-    for data in (b"", b"WEFT01 H", STRANGERS["random bytes"]):
-        server = Server(TOOL)
-        with tap.dial(server.port) as s:
-            try:
-                s.sendall(data)
-            except OSError:
-                pass
-            time.sleep(0.2)
-            still_serves(server)
-
-
-@test
-def a_crowd_of_silent_strangers_does_not_lock_the_door():
-    server = Server(TOOL)
-    crowd = [tap.dial(server.port) for _ in range(12)]
-    still_serves(server)
-    for s in crowd:
-        s.close()
-
-
-@test
-def more_strangers_than_the_server_has_places_only_delay_a_client():
-    server = Server(TOOL)
-    crowd = []
-    for _ in range(20):
-        s = socket.socket()
-        s.setblocking(False)
-        s.connect_ex(("127.0.0.1", int(server.port)))
-        crowd.append(s)
-    time.sleep(0.3)
-    still_serves(server, within=9)
-    for s in crowd:
-        s.close()
-
-
-def dribble(port, data, stop):
-    """One byte a second."""
-    with tap.dial(port) as s:
-        for byte in data:
-            try:
-                s.send(bytes([byte]))
-            except OSError:
-                return
-            if stop.wait(1):
-                return
-
-
-@test
-def one_byte_a_second_does_not_keep_a_client_waiting():
-    server = Server(TOOL)
-    stop = threading.Event()
-    slow = threading.Thread(target=dribble, args=(server.port, b"WEFT01 H 000100\ntool=", stop))
-    slow.start()
-    try:
-        time.sleep(1.2)
-        still_serves(server)
-    finally:
-        stop.set()
-        slow.join()
-
-
-@test
-def one_byte_a_second_is_reported_in_the_end():
-    server = Server(TOOL)
-    stop = threading.Event()
-    slow = threading.Thread(target=dribble, args=(server.port, b"WEFT01 H 000100\ntool=", stop))
-    slow.start()
-    try:
-        reported(server, within=12)
-        still_serves(server)
-    finally:
-        stop.set()
-        slow.join()
-
-
-@test
-def a_server_reports_each_of_many_strangers():
-    server = Server(TOOL)
-    for _ in range(8):
-        with tap.dial(server.port) as s:
-            s.sendall(b"hello\n")
-    reported(server, 8)
-    equal(len(sentences(server)), 8, server)
-    still_serves(server)
-
-
-@test
-def with_loop_a_killed_client_does_not_end_the_server():
-    traces = Traces()
-    server = Server(TOOL, "--loop", env=traces.env)
-    for number in (signal.SIGKILL, signal.SIGINT):
-        client = Client(TOOL, server, *ENDLESS, "--latency-gap", "0", env=traces.env)
-        client.wait_for("^Remote ")
-        client.kill(number)
-        client.wait(5)
-        traces.watch(client)
-    ended(Client(TOOL, server, *QUICK, env=traces.env), 0)
-    check(server.running() and len(sentences(server)) == 2, server)
-    traces.watch(server)
-    server.kill(signal.SIGINT)
-    ended(server, 130, GRACE_S)
-    traces.nothing()
-
-
-# ---- another tool, another version ----
-
-def real_greeting(*args):
-    """What a client says first: (head, body)."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(10)
-        client = Process([TOOL, "127.0.0.1", "-p", str(listener.getsockname()[1]), *args])
-        with listener.accept()[0] as s:
-            s.settimeout(10)
-            data = b""
-            while len(data) < 16 or len(data) < 16 + int(data[9:15], 16):
-                piece = s.recv(4096)
-                check(piece, "the client left without a greeting", client)
-                data += piece
-        client.end()
-    check(re.match(rb"WEFT\d\d H [0-9a-f]{6}\n", data), ascii(data))
-    return data[:16], data[16:]
-
-
-def answer_to(server, data):
-    """What the server says to this, until it closes."""
-    with tap.dial(server.port) as s:
-        s.sendall(data)
-        said = b""
-        while True:
-            try:
-                piece = s.recv(4096)
-            except OSError:
-                piece = b""
-            if not piece:
-                return said.decode("utf-8", "replace")
-            said += piece
-
-
-def greeted_wrongly(data, *words):
-    """Both sides hear why, and the server waits on."""
-    server = Server(TOOL)
-    said = answer_to(server, data)
-    server.wait_for("(?i)client", 3, "err")
-    for word in words:
-        check(word in said, f"the client is not told {word!r}", said)
-        check(word in server.err, f"the server does not say {word!r}", server)
-    still_serves(server)
-
-
-@test
-def another_protocol_version_is_told_to_both():
-    head, body = real_greeting(*QUICK)
-    version = head[4:6].decode()
-    greeted_wrongly(b"WEFT99" + head[6:] + body, "99", version)
-
-
-@test
-def another_tool_is_told_to_both():
-    _, body = real_greeting(*QUICK)
-    other = body.replace(b"tool=" + NAME.encode(), b"tool=cxi_read_lat")
-    check(other != body, ascii(body))
-    greeted_wrongly(frame("H", other), "cxi_read_lat", NAME)
-
-
-@test
-def a_greeting_with_bad_values_is_refused_and_the_server_waits_on():
-    _, body = real_greeting(*QUICK)
-    text, faults = body.decode(), []
-    changes = [("size", "0"), ("size", "18446744073709551615"), ("size", "8:4"), ("size", "\x00"),
-               ("size", "\x1b[31m8"), ("iters", "-1"), ("clock", "sundial"), ("timeout", "0"),
-               ("nonce", "a" * 1000), ("nonce", None), ("tool", None), ("tool", "\x1b[31mx"),
-               ("fabric", "../../x"), ("fabric", None), ("fabric", r"null\n.at=null:delay=x"),
-               ("", ""), ("", "\x00" * 500)]
-    for key, value in changes:
-        wrong = value
-        if key:
-            line = "" if value is None else rf"\g<1>{key}={value}\n"
-            wrong = re.sub(rf"^(\.?){key}=.*\n", line, text, flags=re.M)
-        check(wrong != text, f"{key} is not in the greeting", text)
-        server = Server(TOOL)
-        answer_to(server, frame("H", wrong.encode()))
-        try:
-            server.wait_for("^cxi_write_lat: ", 3, "err")
-            for line in lines_of(server.err):
-                check(line.isprintable(), "control characters on the terminal", ascii(line))
-            still_serves(server)
-        except tap.Failure as why:
-            faults.append(f"{key}={ascii(value)}: {why}")
-    check(not faults, *faults)
-
-
-@test
-def a_client_that_greets_and_goes_silent_is_given_up():
-    head, body = real_greeting(*ENDLESS)
-    traces = Traces()
-    server = Server(TOOL, env=traces.env)
-    traces.watch(server)
-    with tap.dial(server.port) as s:
-        s.sendall(head + body)
-        lost_its_peer(server, "client")
-    traces.nothing()
-
-
-@test
-def a_client_that_greets_and_leaves_is_given_up():
-    head, body = real_greeting(*ENDLESS)
-    server = Server(TOOL)
-    with tap.dial(server.port) as s:
-        s.sendall(head + body)
-        check(s.recv(16))
-    ended(server, 4, GRACE_S)
-    one_sentence(server, NAME)
-
-
-@test
-def a_client_that_greets_and_talks_nonsense_is_given_up():
-    head, body = real_greeting(*ENDLESS)
-    for nonsense in (b"nonsense\n" * 100, frame("D", b"\xff" * 100), frame("D", b""),
-                     frame("H", body), frame("D", b"", length=0xffffff),
-                     frame("D", b"nic=0x12\npid=0\nvni=10\n") * 20):
-        server = Server(TOOL)
-        with tap.dial(server.port) as s:
-            s.sendall(head + body + nonsense)
-            server.wait(TIMEOUT_S + GRACE_S)
-            check(server.code in (1, 4), server)
-            check(one_sentence(server, NAME).isprintable(), ascii(server.err))
-
-
-# ---- servers that are none ----
-
-class FakeServer:
-    """Accepts one client, says what it is given, and stays or leaves."""
-
-    def __init__(self, data, stays):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.settimeout(10)
-        self.port = str(self.listener.getsockname()[1])
-        self.data, self.stays, self.done = data, stays, threading.Event()
-        self.thread = threading.Thread(target=self.serve)
-        self.thread.start()
-
-    def serve(self):
-        try:
-            with self.listener.accept()[0] as s:
-                s.sendall(self.data)
-                if self.stays:
-                    self.done.wait(15)
-        except OSError:
-            pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
-        self.listener.close()
-
-
-def dials_a_stranger(data, stays, code, *words):
-    with FakeServer(data, stays) as fake:
-        client = Client(TOOL, fake, *ENDLESS)
-        ended(client, code, TIMEOUT_S + GRACE_S)
-    sentence = one_sentence(client, NAME)
-    check(sentence.isprintable(), ascii(sentence))
-    for word in words:
-        check(word in sentence, f"no {word!r}", sentence)
-    equal(client.out, "")
-
-
-for words, data, stays, code, says in (
-        ("an SSH server", b"SSH-2.0-x\r\n", True, 1, ("Weft",)),
-        ("an SMTP server that hangs up", b"220 mail ESMTP\r\n", False, None, ()),
-        ("a server that says nothing", b"", True, 4, ("server",)),
-        ("a server that hangs up", b"", False, 4, ("server",)),
-        ("a server of another version", b"WEFT99 D 000006\nyes=1\n", True, 1, ("99", "01")),
-        ("a server that announces 16 MiB", b"WEFT01 D ffffff\n", True, 1, ()),
-        ("a server that answers nonsense", frame("D", b"maybe=1\n"), True, 1, ()),
-        ("a server that refuses in colour", frame("E", b"code=1\nwhy=\x1b[31mno\n"), True, 1,
-         ("no",)),
-        ("a server that stops in the middle of a frame", b"WEFT01 D 000010\nyes", True, 4,
-         ("server",))):
-    if code is None:
-        # Whether the greeting or the hanging up is noticed first is chance.
-        def either(data=data, stays=stays):
-            try:
-                dials_a_stranger(data, stays, 1)
-            except tap.Failure:
-                dials_a_stranger(data, stays, 4)
-        tap.add(f"a client that dials {words}", either)
-    else:
-        tap.add(f"a client that dials {words}", dials_a_stranger, data, stays, code, *says)
-
-
 # ---- one CPU ----
 
 def share_a_cpu(*args, name=NAME):
@@ -956,6 +596,24 @@ def the_port_is_free_again_at_once():
 
 
 # ---- a server that stays ----
+
+@test
+def with_loop_a_killed_client_does_not_end_the_server():
+    traces = Traces()
+    server = Server(TOOL, "--loop", env=traces.env)
+    for number in (signal.SIGKILL, signal.SIGINT):
+        client = Client(TOOL, server, *ENDLESS, "--latency-gap", "0", env=traces.env)
+        client.wait_for("^Remote ")
+        client.kill(number)
+        client.wait(5)
+        traces.watch(client)
+    ended(Client(TOOL, server, *QUICK, env=traces.env), 0)
+    check(server.running() and len(sentences(server)) == 2, server)
+    traces.watch(server)
+    server.kill(signal.SIGINT)
+    ended(server, 130, GRACE_S)
+    traces.nothing()
+
 
 def grows(server):
     """What a leak would add to."""

@@ -37,21 +37,13 @@ def need(fabric):
         skip("weft-uct.so is not built")
 
 
-class Pair:
+class Pair(tap.RunningPair):
     """Server and client in the middle of an endless test."""
 
     def __init__(self, *args, fabric="soft", settle=0.2, server_args=()):
-        self.traces = Traces()
-        self.server = Server(TOOL, *server_args, env=self.traces.env)
-        self.client = Client(TOOL, self.server, *ENDLESS, *FABRICS[fabric], *args,
-                             env=self.traces.env)
+        super().__init__(TOOL, server_args, (*ENDLESS, *FABRICS[fabric], *args))
         self.client.wait_for(LAST_OF_BOX)
-        time.sleep(settle)
-        check(self.server.running() and self.client.running(), self.server, self.client)
-        self.traces.watch(self.server, self.client)
-
-    def ends(self, who):
-        return (self.client, self.server) if who == "client" else (self.server, self.client)
+        self.settle(settle)
 
 
 def lost_its_peer(end, *words):

@@ -608,3 +608,21 @@ def available_bytes():
     with open("/proc/meminfo", encoding="utf-8") as file:
         match = re.search(r"^MemAvailable: +(\d+) kB", file.read(), re.M)
     return int(match[1]) * 1024 if match else 0
+
+
+class RunningPair:
+    """Server and client of a run that does not end by itself, and their traces."""
+
+    def __init__(self, tool, server_args, client_args, **more):
+        self.traces = Traces()
+        self.server = Server(tool, *server_args, env=self.traces.env, **more)
+        self.client = Client(tool, self.server, *client_args, env=self.traces.env, **more)
+
+    def settle(self, seconds):
+        """Called once both are under way."""
+        time.sleep(seconds)
+        check(self.server.running() and self.client.running(), self.server, self.client)
+        self.traces.watch(self.server, self.client)
+
+    def ends(self, who):
+        return (self.client, self.server) if who == "client" else (self.server, self.client)
