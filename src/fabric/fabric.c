@@ -10,7 +10,28 @@
 
 enum { MODULES_MOST = 16 };
 
-static const struct fabric_ops *const built_in[] = {&fabric_soft, &fabric_null};
+#define FABRIC_MODULE(...)
+#define FABRIC_BUILT_IN(name, ...) extern const struct fabric_ops fabric_##name;
+#include "fabric/fabrics.def"
+#undef FABRIC_BUILT_IN
+
+#define FABRIC_BUILT_IN(name, ...) &fabric_##name,
+static const struct fabric_ops *const built_in[] = {
+#include "fabric/fabrics.def"
+};
+#undef FABRIC_BUILT_IN
+#undef FABRIC_MODULE
+
+/* Those that may be there as modules, and what they stand on. */
+#define FABRIC_BUILT_IN(...)
+#define FABRIC_MODULE(name, package, library, ...) {#name, library},
+static const struct {
+    const char *name, *needs;
+} loadable[] = {
+#include "fabric/fabrics.def"
+};
+#undef FABRIC_MODULE
+#undef FABRIC_BUILT_IN
 
 const char *fabric_verb_name(enum verb verb)
 {
@@ -105,12 +126,6 @@ static void look_for(void *arg, const char *device, const char *what)
     if (n > 0 && s->used + (size_t)n < sizeof s->all)
         s->used += (size_t)n;
 }
-
-/* Those that may be there as modules, and what they stand on. */
-static const struct {
-    const char *name, *needs;
-} loadable[] = {{"uct", "UCX (Debian's package libucx0)"},
-                {"ofi", "libfabric (Debian's package libfabric1)"}};
 
 const char *fabric_name(size_t number)
 {

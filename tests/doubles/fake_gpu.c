@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define CUDA         1
-#define HIP          2
+#define ROCM         2
 #define ZE           3
 #define CALL         __attribute__((visibility("default")))
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -337,7 +337,7 @@ static int import_block(const struct handle *handle, int fd, char **address)
     return code;
 }
 
-#if FAKE == CUDA || FAKE == HIP
+#if FAKE == CUDA || FAKE == ROCM
 /* Its own process cannot open a handle. */
 static int import_by_pid(const struct handle *handle, char **address)
 {
@@ -657,7 +657,7 @@ CALL int cuIpcCloseMemHandle(address_t address)
 
 /* ---- libamdhip64 ---- */
 
-#if FAKE == HIP
+#if FAKE == ROCM
 static _Thread_local unsigned current;
 
 CALL int hipInit(unsigned flags)
