@@ -5,6 +5,7 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 /* Where the initiator keeps its operands. */
 enum { RESULT_AT = 64, OPERAND_AT = 128, COMPARE_AT = 192, MEETING_AT = 8192, EACH = 100000 };
+/* The same for each cell, where all are under way at once. */
+enum { SLOTS_AT = 65536, SLOT_BYTES = 256, RESULT_BYTES = 32 };
 
 /* ---- one combination over all cells ---- */
 
@@ -52,34 +55,94 @@ static struct operands operands_of(const struct form *form, unsigned cell)
     return o;
 }
 
-static void one_cell(struct end *end, const struct form *form, char *area, unsigned cell)
+/* Fills the cell's slot, and tells in expected what its result must become and in area what the
+ * target must. */
+static struct xfer prepare_cell(struct end *end, const struct form *form, char *area, unsigned cell,
+                                unsigned char expected[RESULT_BYTES])
 {
     size_t size = amo_size(form->type), at = (size_t)cell * CELL_BYTES + CELL_AT;
+    char *slot = end->bytes + SLOTS_AT + (size_t)cell * SLOT_BYTES;
     struct operands o = operands_of(form, cell);
     struct xfer xfer = amo_xfer(end, form, CELLS_AT + at);
     union value old = {.wide = {0, 0}}, now;
-    unsigned char expected[32];
-    memset(expected, 0x77, sizeof expected);
-    memset(end->bytes + RESULT_AT, 0x77, sizeof expected);
-    memcpy(end->bytes + OPERAND_AT, &o.operand, size);
-    memcpy(end->bytes + COMPARE_AT, &o.compare, size);
+    xfer.id = cell;
+    xfer.amo.result = slot + RESULT_AT;
+    xfer.amo.operand = slot + OPERAND_AT;
+    xfer.amo.compare = slot + COMPARE_AT;
+    memset(expected, 0x77, RESULT_BYTES);
+    memset(slot + RESULT_AT, 0x77, RESULT_BYTES);
+    memcpy(slot + OPERAND_AT, &o.operand, size);
+    memcpy(slot + COMPARE_AT, &o.compare, size);
     memcpy(&old, area + at, size);
     now = old;
     amo_model(form->op, form->type, form->compare, &now, &o);
     memcpy(area + at, &now, size);
-    assert_int_equal(perform(end, VERB_ATOMIC, &xfer), 0);
     if (form->fetch)
         memcpy(expected, &old, size);
-    assert_memory_equal(end->bytes + RESULT_AT, expected, sizeof expected);
+    return xfer;
 }
 
-static void all_cells(struct pair *pair, const struct form *form)
+/* The next cell to do. Of a sample each value is on either side once. */
+static unsigned next_cell(unsigned cell, bool sample)
+{
+    while (sample && cell < CELLS && cell % CELL_VALUES != cell / CELL_VALUES * 5 % CELL_VALUES)
+        cell++;
+    return cell;
+}
+
+/* A known fault: the provider shm of libfabric 1.17 confuses the operands and results of atomics
+ * that are under way together. */
+static bool confuses_atomics(void)
+{
+    return strcmp(choice.ops->name, "ofi") == 0 && strcmp(choice.device, "shm") == 0;
+}
+
+/* As many cells at once as there is room for: where the target has to poll, one by one would be a
+ * turn of both processes for each. */
+static void perform_cells(struct end *end, const struct form *form, char *area, bool sample)
+{
+    static unsigned char expected[CELLS][RESULT_BYTES];
+    unsigned done[CELLS] = {0}, under_way = 0, cell = next_cell(0, sample);
+    struct backoff backoff = {0};
+    struct xfer xfer = prepare_cell(end, form, area, cell, expected[cell]);
+    while ((cell < CELLS || under_way) && patient(&backoff)) {
+        struct completion completion;
+        bool wait = cell == CELLS || (under_way && confuses_atomics());
+        int got = wait ? -EAGAIN : choice.ops->atomic(end->handle, &xfer);
+        if (got >= 0) {
+            done[cell] += got == DONE;
+            under_way += got != DONE;
+            cell = next_cell(cell + 1, sample);
+            if (cell < CELLS)
+                xfer = prepare_cell(end, form, area, cell, expected[cell]);
+            continue;
+        }
+        assert_int_equal(got, -EAGAIN);
+        got = choice.ops->poll(end->handle, &completion, 1);
+        assert_true(got >= 0);
+        if (!got) {
+            sched_yield();
+            continue;
+        }
+        assert_int_equal(completion.status, 0);
+        assert_int_equal(completion.verb, VERB_ATOMIC);
+        assert_true(completion.id < CELLS);
+        done[completion.id]++;
+        under_way--;
+    }
+    for (cell = next_cell(0, sample); cell < CELLS; cell = next_cell(cell + 1, sample)) {
+        assert_int_equal(done[cell], 1);
+        assert_memory_equal(end->bytes + SLOTS_AT + (size_t)cell * SLOT_BYTES + RESULT_AT,
+                            expected[cell], RESULT_BYTES);
+    }
+}
+
+static void all_cells(struct pair *pair, const struct form *form, bool sample)
 {
     static char area[CELLS_BYTES];
     cells_fill(area, form->type);
     ask(pair, "cells", CELLS_AT, CELLS_BYTES, (int)form->type);
-    for (unsigned cell = 0; cell < CELLS; cell++)
-        one_cell(&pair->end, form, area, cell);
+    perform_cells(&pair->end, form, area, sample);
     uint64_t found = ask(pair, "look", CELLS_AT, CELLS_BYTES, 0);
     if (found != digest(area, CELLS_BYTES))
         print_message("# %s %s %s %s, hints 0x%x\n", form->fetch ? "fetching" : "",
@@ -108,7 +171,7 @@ static bool offered(const struct end *end, const struct form *form)
            (form->op != AMO_CSWAP || facts->cswap[form->compare] >> form->type & 1);
 }
 
-/* Every form of one op, type and compare. */
+/* Every form of one op, type and compare: all pairs of values, and with further hints a sample. */
 static void all_forms(struct pair *pair, struct form form)
 {
     static const unsigned hints[] = {HINT(LL), HINT(INLINE), HINT(MATCHING), HINT(RESTRICTED)};
@@ -129,7 +192,7 @@ static void all_forms(struct pair *pair, struct form form)
         for (int fetch = 0; fetch < 2; fetch++) {
             form.fetch = fetch;
             if (offered(&pair->end, &form))
-                all_cells(pair, &form);
+                all_cells(pair, &form, count > 1);
         }
     }
 }

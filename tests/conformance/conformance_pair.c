@@ -3,11 +3,12 @@
  * asking it, and the small functions every topic needs. */
 #include "conformance.h"
 #include "core/clock.h"
-#include "fabric/choose.h"
 #include "doubles/gpu_double.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,10 +326,10 @@ bool patient(struct backoff *backoff)
 int next_completion(struct end *end, struct completion *completion)
 {
     struct backoff backoff = {0};
-    int got;
-    do {
-        got = choice.ops->poll(end->handle, completion, 1);
-    } while (!got && patient(&backoff));
+    int got = 0;
+    /* The other end may need this CPU to get on. */
+    while (!(got = choice.ops->poll(end->handle, completion, 1)) && patient(&backoff))
+        sched_yield();
     return got < 0 ? got : got ? 0 : -ETIMEDOUT;
 }
 
@@ -339,6 +340,7 @@ int post(struct end *end, enum verb verb, const struct xfer *xfer)
     int got = verb_of(verb)(end->handle, xfer);
     while (got == -EAGAIN && patient(&backoff)) {
         choice.ops->poll(end->handle, &completion, 0);
+        sched_yield();
         got = verb_of(verb)(end->handle, xfer);
     }
     return got;

@@ -218,6 +218,7 @@ static uint64_t digest_of(const struct completion *completion)
 static int target_progress(void *arg)
 {
     struct target *target = arg;
+    int came = 0;
     for (int i = 0; i < target->count; i++) {
         struct end *end = &target->ends[i];
         struct completion *room = &end->kept[end->kept_head % KEPT];
@@ -229,7 +230,10 @@ static int target_progress(void *arg)
         if (got)
             end->kept_digest[end->kept_head % KEPT] = digest_of(room);
         end->kept_head += (unsigned)got;
+        came += got;
     }
+    if (!came)
+        sched_yield();
     return 0;
 }
 
