@@ -14,8 +14,15 @@ all: need-build $(BUILD)/build.ninja
 demo: all
 	$(BUILD)/tools/cxi_write_lat --local -s 8:1M --latency-gap 10 -n 1000
 
+# The unit tests and those of the house; all tests as built for use; what is worth it with sanitizers.
+quick: need-build need-check
+	@tests/support/check.sh quick
+
 check: need-build need-check
-	@tests/support/check.sh
+	@tests/support/check.sh check
+
+check-sanitized: need-build need-check
+	@tests/support/check.sh sanitized
 
 # The page in Chromium. `make check` does this too where Chromium is, and does not install it.
 check-browser: need-build need-check need-browser
@@ -69,5 +76,5 @@ need-lint: ; @tests/support/need.sh $(LINT_NEEDS)
 need-fuzz: ; @tests/support/need.sh $(FUZZ_NEEDS)
 need-bench: ; @tests/support/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo check check-browser soak bench fuzz lint install clean need-build need-check need-browser need-lint need-fuzz \
+.PHONY: all demo quick check check-sanitized check-browser soak bench fuzz lint install clean need-build need-check need-browser need-lint need-fuzz \
 	need-bench

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # count.py BROKEN BUILD...: adds up what meson's logs say of every single test. BROKEN is 1 if a build
-# or a runner failed, which counts as a failure of its own when no test does.
+# or a runner failed, which counts as a failure of its own when no test does; so does a run without
+# any test.
 import os
 import sys
 import xml.etree.ElementTree as tree
@@ -21,7 +22,7 @@ for build in sys.argv[2:]:
                 skipped += 1
             else:
                 passed += 1
-if broken and not failed:
+if (broken or not passed) and not failed:
     failed += 1
 print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
 sys.exit(1 if failed else 0)
