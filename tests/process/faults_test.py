@@ -228,10 +228,7 @@ def a_stop_shorter_than_the_timeout_is_no_fault():
         server = Server(TOOL)
         client = Client(TOOL, server, "-n", "1500", "--timeout", "5")
         client.wait_for("^Remote ")
-        asleep = server if victim == "server" else client
-        asleep.kill(signal.SIGSTOP)
-        time.sleep(1.5)
-        asleep.kill(signal.SIGCONT)
+        tap.stop_for(server if victim == "server" else client, 1.5)
         ended(client, 0)
         ended(server, 0)
 

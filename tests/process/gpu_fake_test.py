@@ -9,7 +9,7 @@ import time
 
 sys.dont_write_bytecode = True
 import tap
-from tap import (Client, Process, Server, Traces, check, ended, equal, header_value, one_sentence,
+from tap import (Client, Server, Traces, check, ended, equal, header_value, one_sentence,
                  rows_of, run, sentences, skip, test)
 
 FOLDER = tap.doubles_folder()

@@ -2,7 +2,6 @@
 """The tools on the memory of a real NVIDIA GPU: gpu_test.py BUILD [--full]. It needs the tools of a
 build folder and nothing else; where there is no GPU every test is a skip. With --full the long
 commands run with their usual numbers of iterations."""
-import os
 import re
 import signal
 import sys
@@ -10,7 +9,7 @@ import time
 
 sys.dont_write_bytecode = True
 import tap
-from tap import (Client, Process, Server, Traces, alone, check, ended, equal, header_value,
+from tap import (Client, Server, Traces, alone, check, ended, equal, header_value,
                  one_sentence, rows_of, run, skip)
 
 FULL = "--full" in sys.argv

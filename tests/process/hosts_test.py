@@ -14,12 +14,11 @@ import shutil
 import statistics
 import struct
 import subprocess
-import sys
 import threading
 import time
 
 import tap
-from tap import Client, Server, check, ended, header_value, one_sentence, skip
+from tap import Client, Server, check, ended, header_value, skip
 
 HERE, THERE = f"weft-a{os.getpid()}", f"weft-b{os.getpid()}"
 SLOW_HERE, SLOW_THERE = f"weft-c{os.getpid()}", f"weft-d{os.getpid()}"

@@ -189,9 +189,7 @@ def a_stop_shorter_than_the_timeout_is_no_fault():
     server = Server(TOOL)
     client = Client(TOOL, server, "-t", "am_lat", "-x", "soft", "--duration", "2", "--timeout", "5")
     client.wait_for(LAST_OF_BOX)
-    server.kill(signal.SIGSTOP)
-    time.sleep(0.7)
-    server.kill(signal.SIGCONT)
+    tap.stop_for(server, 0.7)
     ended(client, 0)
     ended(server, 0)
 

@@ -3,8 +3,6 @@
 against the table; verdicts; files that cannot be written; runs that are cut short; progress."""
 import copy
 import csv
-import io
-import json
 import math
 import os
 import pty
@@ -20,7 +18,7 @@ import time
 sys.dont_write_bytecode = True
 import schema
 import tap
-from tap import (Client, Process, Server, alone, between, check, ended, equal, lines_of, one_sentence,
+from tap import (Client, Process, Server, alone, between, check, ended, equal, one_sentence,
                  rows_of, run, sentences, skip, test)
 
 CXI = {name: tap.tool_path(f"cxi_{name}_lat") for name in ("write", "read", "send", "atomic")}

@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 import tap
 import transcripts
 from tap import (SANITIZED, SEPARATOR, Client, Process, Server, alone, between, check, ended, equal,
-                 header_value, lines_of, pair, rows_of, run, samples_of, sentences,
+                 header_value, lines_of, mask_fields, pair, rows_of, run, samples_of, sentences,
                  skip, test)
 
 NAME = "cxi_write_lat"

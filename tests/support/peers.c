@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/peers.h"
+#include "core/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -95,4 +97,35 @@ struct channel *half_channel(int *other, uint64_t timeout_ms)
 bool give(int fd, const char *bytes, size_t length)
 {
     return send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length;
+}
+
+void assert_carried(struct peer *pair[2], const struct msg *sent)
+{
+    struct msg got;
+    memset(&got, 0x55, sizeof got);
+    assert_int_equal(peer_send(pair[0], sent), 0);
+    assert_int_equal(peer_recv(pair[1], &got, NULL, NULL), 0);
+    assert_int_equal(got.length, sent->length);
+    assert_memory_equal(got.bytes, sent->bytes, sent->length);
+    assert_int_equal(got.bytes[got.length], 0);
+}
+
+void assert_sending_times_out(struct peer *peer)
+{
+    struct actor client = {.peer = peer, .act = act_fill};
+    uint64_t since_ms = clock_ms();
+    act(&client);
+    assert_int_equal(client.status, -ETIMEDOUT);
+    assert_contains(client.reason, "no sign of life for 0.2 s");
+    assert_in_range(clock_ms() - since_ms, SHORT_MS, BOUND_MS);
+}
+
+int answer_after_a_while(void *arg)
+{
+    struct spinning *spinning = arg;
+    struct msg msg;
+    if (++spinning->calls != 3000)
+        return 0;
+    int status = msg_print(&msg, "meet=here\n");
+    return status ? status : peer_send(spinning->other, &msg);
 }

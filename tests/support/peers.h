@@ -40,6 +40,18 @@ int act_fill(struct actor *actor);  /* sends until it may not */
 
 void print_msg(struct msg *msg, const char *text);
 
+/* What the client sends is what the server hears. */
+void assert_carried(struct peer *pair[2], const struct msg *sent);
+/* The other end does not listen, and the timeout is SHORT_MS. */
+void assert_sending_times_out(struct peer *peer);
+
+/* Progress of a wait at "here": in its 3000th call the other end comes there. */
+struct spinning {
+    struct peer *other;
+    int calls;
+};
+int answer_after_a_while(void *arg);
+
 /* A channel whose other end is a plain descriptor, and bytes into that. */
 struct channel *half_channel(int *other, uint64_t timeout_ms);
 bool give(int fd, const char *bytes, size_t length);

@@ -18,6 +18,14 @@ static void open_pair(struct peer *pair[2], uint64_t timeout_ms)
     assert_int_equal(peer_threads(pair, &terms), 0);
 }
 
+/* The server is gone, and has said why. */
+static void open_broken(struct peer *pair[2])
+{
+    open_pair(pair, LONG_MS);
+    peer_end(pair[1], -EIO, "broken");
+    peer_close(pair[1]);
+}
+
 static void close_pair(struct peer *pair[2])
 {
     peer_close(pair[0]);
@@ -51,7 +59,7 @@ static void peers_carry_messages_up_to_the_bound_whatever_is_in_them(void **stat
 {
     static const size_t lengths[] = {0, 1, 15, 16, 17, 4096, MSG_MAX - 1};
     struct peer *pair[2];
-    struct msg sent, got;
+    struct msg sent;
     uint64_t seed = 1;
     (void)state;
     open_pair(pair, LONG_MS);
@@ -59,12 +67,7 @@ static void peers_carry_messages_up_to_the_bound_whatever_is_in_them(void **stat
         sent.length = lengths[i];
         for (size_t at = 0; at < sizeof sent.bytes; at++)
             sent.bytes[at] = (char)next_random(&seed);
-        memset(&got, 0x55, sizeof got);
-        assert_int_equal(peer_send(pair[0], &sent), 0);
-        assert_int_equal(peer_recv(pair[1], &got, NULL, NULL), 0);
-        assert_int_equal(got.length, sent.length);
-        assert_memory_equal(got.bytes, sent.bytes, sent.length);
-        assert_int_equal(got.bytes[got.length], 0);
+        assert_carried(pair, &sent);
     }
     close_pair(pair);
 }
@@ -116,21 +119,6 @@ static void peers_that_are_out_of_step_both_say_so(void **state)
     assert_int_equal(server.status, -EPROTO);
     assert_contains(server.reason, "out of step at \"size 8\"");
     close_pair(pair);
-}
-
-struct spinning {
-    struct peer *other;
-    int calls;
-};
-
-static int answer_after_a_while(void *arg)
-{
-    struct spinning *spinning = arg;
-    struct msg msg;
-    if (++spinning->calls != 3000)
-        return 0;
-    int status = msg_print(&msg, "meet=here\n");
-    return status ? status : peer_send(spinning->other, &msg);
 }
 
 static void meeting_makes_progress_while_it_waits(void **state)
@@ -373,9 +361,7 @@ static void an_end_that_was_heard_is_found_by_every_later_call(void **state)
     struct peer *pair[2];
     struct msg msg;
     (void)state;
-    open_pair(pair, LONG_MS);
-    peer_end(pair[1], -EIO, "broken");
-    peer_close(pair[1]);
+    open_broken(pair);
     assert_int_equal(peer_alive(pair[0]), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
     assert_int_equal(peer_recv(pair[0], &msg, NULL, NULL), -EREMOTEIO);
@@ -390,9 +376,7 @@ static void last_words_that_another_thread_has_read_are_said_again(void **state)
     struct peer *pair[2];
     struct msg msg;
     (void)state;
-    open_pair(pair, LONG_MS);
-    peer_end(pair[1], -EIO, "broken");
-    peer_close(pair[1]);
+    open_broken(pair);
     struct actor other = {.peer = pair[0], .act = act_alive};
     start(&other);
     join(&other);
@@ -415,9 +399,7 @@ static void telling_one_that_left_finds_its_last_words(void **state)
     struct peer *pair[2];
     struct msg msg;
     (void)state;
-    open_pair(pair, LONG_MS);
-    peer_end(pair[1], -EIO, "broken");
-    peer_close(pair[1]);
+    open_broken(pair);
     print_msg(&msg, "hello?");
     assert_int_equal(peer_send(pair[0], &msg), -EREMOTEIO);
     assert_string_equal(fail_reason(), "the server says: broken");
@@ -489,12 +471,7 @@ static void telling_a_peer_that_does_not_listen_times_out(void **state)
     struct peer *pair[2];
     (void)state;
     open_pair(pair, SHORT_MS);
-    struct actor client = {.peer = pair[0], .act = act_fill};
-    uint64_t since_ms = clock_ms();
-    act(&client);
-    assert_int_equal(client.status, -ETIMEDOUT);
-    assert_contains(client.reason, "no sign of life for 0.2 s");
-    assert_in_range(clock_ms() - since_ms, SHORT_MS, BOUND_MS);
+    assert_sending_times_out(pair[0]);
     close_pair(pair);
 }
 

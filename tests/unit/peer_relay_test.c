@@ -217,17 +217,12 @@ static void a_relay_carries_messages_up_to_the_bound_and_refuses_longer_ones(voi
     static const size_t lengths[] = {0, 1, 4096, MSG_MAX - 1};
     struct peer *pair[2];
     struct wires *wires = open_pair(pair, LONG_MS);
-    struct msg sent, got;
+    struct msg sent;
     for (size_t at = 0; at < sizeof sent.bytes; at++)
         sent.bytes[at] = (char)(at * 37 + at / 256);
     for (size_t i = 0; i < LENGTH(lengths); i++) {
         sent.length = lengths[i];
-        memset(&got, 0x55, sizeof got);
-        assert_int_equal(peer_send(pair[0], &sent), 0);
-        assert_int_equal(peer_recv(pair[1], &got, NULL, NULL), 0);
-        assert_int_equal(got.length, sent.length);
-        assert_memory_equal(got.bytes, sent.bytes, sent.length);
-        assert_int_equal(got.bytes[got.length], 0);
+        assert_carried(pair, &sent);
     }
     sent.length = MSG_MAX;
     assert_int_equal(peer_send(pair[0], &sent), -EMSGSIZE);
@@ -253,21 +248,6 @@ static void a_carrier_that_seldom_has_room_loses_nothing(void **state)
     assert_int_equal(client.status, 0);
     assert_int_equal(server.status, 0);
     close_pair(pair, wires);
-}
-
-struct spinning {
-    struct peer *other;
-    int calls;
-};
-
-static int answer_after_a_while(void *arg)
-{
-    struct spinning *spinning = arg;
-    struct msg msg;
-    if (++spinning->calls != 3000)
-        return 0;
-    int status = msg_print(&msg, "meet=here\n");
-    return status ? status : peer_send(spinning->other, &msg);
 }
 
 static int give_up(void *arg)
@@ -396,12 +376,7 @@ static void a_carrier_that_stays_full_times_out(void **state)
     (void)state;
     struct peer *pair[2];
     struct wires *wires = open_pair(pair, SHORT_MS);
-    struct actor client = {.peer = pair[0], .act = act_fill};
-    uint64_t since_ms = clock_ms();
-    act(&client);
-    assert_int_equal(client.status, -ETIMEDOUT);
-    assert_contains(client.reason, "no sign of life for 0.2 s");
-    assert_in_range(clock_ms() - since_ms, SHORT_MS, BOUND_MS);
+    assert_sending_times_out(pair[0]);
     close_pair(pair, wires);
 }
 
