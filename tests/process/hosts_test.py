@@ -254,12 +254,14 @@ class Forwarder(threading.Thread):
         super().__init__(daemon=True)
         self.other = {one: two, two: one}
         self.held, self.count, self.over = [], 0, False
+        self.late_s = []
 
     def run(self):
         while not self.over:
             now = time.monotonic()
             while self.held and self.held[0][0] <= now:
-                _, _, to, packet = heapq.heappop(self.held)
+                due, _, to, packet = heapq.heappop(self.held)
+                self.late_s.append(now - due)
                 try:
                     os.write(to, packet)
                 except OSError:
@@ -298,14 +300,25 @@ def slow_hosts():
 def a_known_delay_is_read(tool, legs, *args):
     """Half a round trip of a send is one delay; a read, and a write that is delivered, take two."""
     slow_hosts()
-    _, client = both(tool, "-n", "200", "--report-all", "--latency-gap", "0", *args,
-                     address="10.98.0.1", server_at=SLOW_HERE, client_at=SLOW_THERE)
-    by_libfabric(client)
-    samples = tap.samples_of(client)[0]
     wanted_us = legs * DELAY_S * 1e6
-    # The forwarder runs beside both ends, on as few CPUs: it may be late, never early.
-    check(min(samples) >= 0.98 * wanted_us, f"minimum {min(samples)} us", client)
-    tap.between(statistics.median(samples), 0.98 * wanted_us, 1.5 * wanted_us, client)
+
+    def measure():
+        _made["slow"].late_s.clear()
+        _, client = both(tool, "-n", "200", "--report-all", "--latency-gap", "0", *args,
+                         address="10.98.0.1", server_at=SLOW_HERE, client_at=SLOW_THERE)
+        by_libfabric(client)
+        # Whatever else runs here, nothing is early.
+        samples = tap.samples_of(client)[0]
+        check(min(samples) >= 0.98 * wanted_us, f"minimum {min(samples)} us", client)
+        return client
+
+    def attempt(client):
+        tap.between(statistics.median(tap.samples_of(client)[0]), 0.98 * wanted_us,
+                    1.5 * wanted_us, client)
+
+    # The forwarder runs beside both ends, on as few CPUs, and knows when it was late.
+    tap.undisturbed(measure, attempt, lambda client: tap.preempted(client) >= 10 or
+                    statistics.median(_made["slow"].late_s) > DELAY_S / 10, attempts=3)
 
 
 for _tool, _legs in (("cxi_send_lat", 1), ("cxi_read_lat", 2), ("cxi_write_lat", 2)):

@@ -450,25 +450,10 @@ def the_listening_line_is_there_at_once():
     check(server.running(), server)
 
 
-def preempted(process):
-    match = re.search(r"disturbed while measuring: (\d+)x preempted", process.err)
-    return int(match[1]) if match else 0
-
-
 def undisturbed(attempt, *args, tool=TOOL):
-    """A noisy neighbour spoils one attempt, not six; one that never rests makes it a skip. attempt
-    is given a run that ended well."""
-    crowded = True
-    for left in reversed(range(6)):
-        process = ended(run(tool, "--local", *args, limit=60), 0)
-        try:
-            return attempt(process)
-        except tap.Failure:
-            crowded = crowded and preempted(process) >= 10
-            if not left and not crowded:
-                raise
-            time.sleep(0.3)
-    return skip("other work on this machine took the CPU away in every attempt")
+    """attempt is given a run that ended well."""
+    return tap.undisturbed(lambda: ended(run(tool, "--local", *args, limit=60), 0), attempt,
+                           lambda process: tap.preempted(process) >= 10)
 
 
 @alone

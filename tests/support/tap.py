@@ -404,6 +404,28 @@ def sentences(process):
             ": both ends seem to have run on one CPU" not in line]
 
 
+def preempted(process):
+    """How often a tool lost its CPU while it measured, as it reports itself."""
+    match = re.search(r"disturbed while measuring: (\d+)x preempted", process.err)
+    return int(match[1]) if match else 0
+
+
+def undisturbed(measure, attempt, busy, attempts=6):
+    """For tests that need a quiet machine: attempt(measure()) passes once. A noisy neighbour spoils
+    one attempt, not all; if busy(what was measured) each time, it is a skip."""
+    crowded = True
+    for left in reversed(range(attempts)):
+        measured = measure()
+        try:
+            return attempt(measured)
+        except Failure:
+            crowded = crowded and busy(measured)
+            if not left and not crowded:
+                raise
+            time.sleep(0.3)
+    return skip("other work on this machine took the CPU away in every attempt")
+
+
 def stop_for(process, seconds):
     process.kill(signal.SIGSTOP)
     time.sleep(seconds)
