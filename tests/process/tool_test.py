@@ -161,14 +161,6 @@ def sizes_take_k_m_and_g():
           ("1024", "4096"))
 
 
-@alone
-def a_size_of_one_g_works():
-    if SANITIZED or tap.available_bytes() < 4 << 30:
-        skip("needs 4 GiB of memory and no sanitizer")
-    client = ended(run(TOOL, "--local", "-n", "1", "--warmup", "0", "-s", "1G"), 0)
-    equal([row[:2] for row in rows_of(client)], [(1 << 30, 1)])
-
-
 @test
 def a_range_of_one_size_is_that_size():
     client = ended(run(TOOL, "--local", *QUICK, "-s", "64:64"), 0)

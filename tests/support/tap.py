@@ -15,6 +15,8 @@ import threading
 import time
 import traceback
 
+import quiet
+
 SANITIZED = os.environ.get("WEFT_SANITIZED", "") not in ("", "0")
 SEPARATOR = "-" * 72
 LIMIT_S = 30
@@ -65,7 +67,8 @@ def test(function):
 
 
 def alone(function):
-    """Registers a test that measures time or changes the machine: nothing runs beside it."""
+    """Registers a test that measures time or changes the machine: nothing runs beside it, here or in
+    another program of the same test run."""
     add(function.__name__, function, by_itself=True)
     return function
 
@@ -158,9 +161,12 @@ def main(workers=None):
     seconds = {}
 
     def run(number):
-        begun = time.monotonic()
-        report.add(number, _run_one(tests[number][1], tests[number][2]))
-        seconds[number] = time.monotonic() - begun
+        _, function, arguments, by_itself = tests[number]
+        with quiet.machine(by_itself):
+            begun = time.monotonic()
+            result = _run_one(function, arguments)
+            seconds[number] = time.monotonic() - begun
+        report.add(number, result)
 
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, [i for i, t in enumerate(tests) if not t[3]]))
