@@ -12,10 +12,17 @@ all: need-build $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 demo: all
-	$(BUILD)/tools/cxi_write_lat --local -s 8:1M --latency-gap 10 -n 1000
+	$(BUILD)/tools/cxi_send_lat --local -s 8:1M --latency-gap 10 -n 1000
+
+# The unit tests and those of the house; all tests as built for use; what is worth it with sanitizers.
+quick: need-build need-check
+	@tests/support/check.sh quick
 
 check: need-build need-check
-	@tests/check.sh
+	@tests/support/check.sh check
+
+check-sanitized: need-build need-check
+	@tests/support/check.sh sanitized
 
 # The page in Chromium. `make check` does this too where Chromium is, and does not install it.
 check-browser: need-build need-check need-browser
@@ -28,7 +35,7 @@ soak: all need-check
 	@meson test -C $(BUILD) --suite soak --verbose
 
 fuzz: need-build need-fuzz
-	@tests/fuzz.sh $(FUZZ_SECONDS)
+	@tests/support/fuzz.sh $(FUZZ_SECONDS)
 
 bench: need-build need-bench all
 	@meson setup --reconfigure $(BUILD) >/dev/null
@@ -39,7 +46,7 @@ bench: need-build need-bench all
 	@python3 bench/output.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
-	@tests/lint.sh $(BUILD)
+	@tests/support/lint.sh $(BUILD)
 
 install: all
 	@meson install -C $(BUILD)
@@ -62,12 +69,12 @@ LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
 	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin
 
-need-build: ; @tests/need.sh $(BUILD_NEEDS)
-need-check: need-build ; @tests/need.sh $(CHECK_NEEDS)
-need-browser: ; @tests/need.sh $(BROWSER_NEEDS)
-need-lint: ; @tests/need.sh $(LINT_NEEDS)
-need-fuzz: ; @tests/need.sh $(FUZZ_NEEDS)
-need-bench: ; @tests/need.sh $(BENCH_NEEDS)
+need-build: ; @tests/support/need.sh $(BUILD_NEEDS)
+need-check: need-build ; @tests/support/need.sh $(CHECK_NEEDS)
+need-browser: ; @tests/support/need.sh $(BROWSER_NEEDS)
+need-lint: ; @tests/support/need.sh $(LINT_NEEDS)
+need-fuzz: ; @tests/support/need.sh $(FUZZ_NEEDS)
+need-bench: ; @tests/support/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo check check-browser soak bench fuzz lint install clean need-build need-check need-browser need-lint need-fuzz \
+.PHONY: all demo quick check check-sanitized check-browser soak bench fuzz lint install clean need-build need-check need-browser need-lint need-fuzz \
 	need-bench

@@ -3,6 +3,7 @@
  * stream DEVICE SIZE CPU,CPU. The receiver is a child process; what counts is what it has taken. */
 #include "bench/bench.h"
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "fabric/choose.h"
 
 #include <errno.h>
@@ -37,8 +38,9 @@ static int check(int status)
 static void join(struct end *end, const char *device, struct peer *peer)
 {
     struct msg mine, theirs, key, their_key;
-    struct fabric_want want = {
-        .here = "", .nonce = "stream", .service = 1, .server = peer->rank == PEER_SERVER};
+    struct fabric_want want = {.here = "", .service = 1, .server = peer->rank == PEER_SERVER};
+    const struct fabric_meeting meeting = {
+        .nonce = "stream", .address = &theirs, .keys = &their_key, .count = 1};
     end->peer = peer;
     check(fabric_choose(device, &end->choice));
     want.device = end->choice.device;
@@ -49,8 +51,7 @@ static void join(struct end *end, const char *device, struct peer *peer)
     check(end->choice.ops->address(end->handle, &mine));
     check(peer_swap(peer, &mine, &theirs));
     check(peer_swap(peer, &key, &their_key));
-    while (check(end->choice.ops->connect(end->handle, &theirs, &their_key, 1, &end->remote)) !=
-           DONE)
+    while (check(end->choice.ops->connect(end->handle, &meeting, &end->remote)) != DONE)
         check(peer_alive(peer));
 }
 

@@ -9,7 +9,7 @@
 
 static struct weft_params params;
 
-/* What happens at the end that reports, for every interval and at the end. */
+/* Called at the end that measures: every second, and once for the whole test. */
 static void print_report(void *arg, const struct weft_result *result)
 {
     (void)arg;
@@ -33,8 +33,9 @@ int main(void)
     pthread_t thread;
 
     weft_params_init(&params);
-    params.op = WEFT_AM;
-    params.mode = WEFT_PING_PONG;
+    weft_result_init(&result);
+    params.op = "am";
+    params.method = "ping-pong";
     params.iterations = 100000;
 
     int status = weft_threads(ends);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft.h: how long active messages, puts, gets and atomics take between two ends.
+/* weft.h: measures how long writes, reads, sends, active messages and atomics take between two
+ * ends.
  *
- * weft_run runs one test in the calling thread: it allocates and connects everything itself, runs,
- * takes it down again and fills the result. The other end makes the same call, in another thread,
- * process or machine. How the two ends reach each other is said by a struct weft_bootstrap.
+ * weft_run runs one test in the calling thread: it opens, connects and measures, closes everything
+ * again and fills the result. The other end makes the same call, in another thread, process or
+ * machine. A struct weft_bootstrap says how the two ends reach each other. Several tests in a row
+ * share one open device through a struct weft_session.
  *
  * Functions return 0 or a negative errno value; weft_reason() has the sentence that goes with it.
  * Nothing here prints or exits. Every wait ends: by an answer, by the other end's death, or after
  * timeout_ms of silence.
+ *
+ * Structs carry their size in `bytes`, so that they can grow: set them up with weft_params_init and
+ * weft_result_init, which are compiled into the program.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -15,6 +20,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,62 +31,66 @@ extern "C" {
 /* "0.1.0": of the library that was linked. */
 WEFT_API const char *weft_version(void);
 
-/* The sentence of this thread's last failure; "" before the first, and after a weft_run that did
- * not fail. */
+/* The sentence of this thread's last failure; "" before the first, and after a run that did not
+ * fail. */
 WEFT_API const char *weft_reason(void);
 
-/* What should be known but does not end a test is said to sink; NULL (as at first): to nobody. */
+/* Warnings, which do not end a test, go to sink; NULL (as at first): nowhere. */
 WEFT_API void weft_warnings(void (*sink)(const char *sentence));
 
 /* ---- what to test ---- */
 
-enum weft_op { WEFT_AM = 1, WEFT_PUT, WEFT_GET, WEFT_ADD, WEFT_FADD, WEFT_SWAP, WEFT_CSWAP };
-
-enum weft_mode {
-    WEFT_PING_PONG = 1, /* there and back, half the time: am, put, add */
-    WEFT_STREAM,        /* one after the other from end 0 */
-    WEFT_STREAM_BOTH    /* from both ends at once */
-};
-
-enum weft_layout {
-    WEFT_FIRST_LAYOUT =
-        0,          /* the first of these that the fabric has for the operation and the size */
-    WEFT_SHORT = 1, /* inside the call; not for get */
-    WEFT_BCOPY,     /* copied, the source is free at once; not for atomics */
-    WEFT_ZCOPY      /* from where it lies; not for atomics */
-};
-
 enum { WEFT_PERCENTILES = 16 };
 
+/* Names are text, as tools and documents have them; NULL: the default. Both ends must give the same
+ * values, except for those marked with *, which are each end's own. */
 struct weft_params {
-    size_t bytes; /* of this struct; weft_params_init sets it */
-    enum weft_op op;
-    enum weft_mode mode;
-    enum weft_layout layout;
-    uint64_t size;        /* of a message, an active message's header included */
+    size_t bytes;         /* of this struct, in the program; weft_params_init sets it */
+    const char *op;       /* "write", "read", "send", "am", "atomic"; default am */
+    const char *method;   /* "latency": one at a time, with a gap (not am). "ping-pong": there and
+                             back, the next at once (am, write, atomic SUM). "stream": one after the
+                             other (not send). Default ping-pong */
+    int both_ways;        /* stream: from both ends at once */
+    uint64_t size;        /* of a message, an active message's header included; an atomic's type has
+                             its own */
+    uint64_t size_max;    /* not 0: size, twice that, ... up to this, from power of two to power of
+                             two; a result for each */
+    uint64_t iterations;  /* per size; 0: no limit */
+    uint64_t duration_ms; /* per size; 0: no limit. latency: not 0 overrides iterations */
+    uint64_t warmup;      /* iterations before anything counts */
+    uint64_t gap_ns;      /* latency: between two operations */
+    uint64_t window;      /* stream of am: messages that the other end has not acknowledged */
+    uint64_t outstanding; /* stream: operations under way whose completion is waited for */
+    const char *layout;   /* ping-pong and stream: "short", "bcopy", "zcopy"; NULL: the first that
+                             the fabric has for the size */
     uint64_t am_header;   /* of a zcopy active message: 0, or at least 8 */
-    uint64_t window;      /* active messages under way that the other end has not acknowledged */
-    uint64_t outstanding; /* operations under way whose completion is waited for */
-    uint64_t warmup;      /* iterations before the clock starts */
-    uint64_t iterations;  /* 0: no limit */
-    uint64_t duration_ms; /* 0: no limit */
-    uint64_t interval_ms; /* a report this often; 0: only the last */
+    int verify;           /* check the data: outside the timing in latency, inside it otherwise */
+    const char *amo_op, *amo_compare, *amo_type; /* "SUM", "EQ", "UINT64" ... */
+    int fetching;                                /* the atomic brings the old value back */
+    int unrestricted, no_idc, no_ll, rendezvous, matching; /* hints to the NIC, latency */
     uint64_t timeout_ms;  /* silence after which the other end counts as lost */
-    double percentiles[WEFT_PERCENTILES]; /* such as 99.9, in percent; the list ends with 0 */
-    const char *device; /* "soft:cxi0", "uct:posix/memory", "null:delay=5us"; NULL: soft if both
-                           ends are on one machine, else UCX or libfabric over TCP */
-    const char *memory; /* "host", "2M", "1G", or a GPU's: "cuda", "rocm", "ze", "cuda:1"; this
-                           end's own */
-    int cpu;            /* this end runs there while it measures; -1: anywhere */
-    int verify;         /* check the data; what is then timed includes the checking */
-    const volatile sig_atomic_t *stop; /* not 0: end early, with -EINTR; may be NULL */
+    uint64_t interval_ms; /* * ping-pong and stream: a report this often; 0: only the last */
+    const char *clock;    /* "cycles" or "clock_gettime"; NULL: the best there is */
+    double percentiles[WEFT_PERCENTILES]; /* * such as 99.9, in percent; the list ends with 0 */
+    const char *device; /* * "soft:cxi0", "uct:posix/memory", "null:delay=5us"; NULL: that of the
+                           other end, else soft if both are on one machine, else UCX or libfabric
+                           over TCP */
+    const char *memory; /* * "host", "2M", "1G", or a GPU's: "cuda", "rocm", "ze", "cuda:1" */
+    uint64_t service;   /* * of the NIC */
+    int cpu;            /* * this end runs there while it measures; -1: anywhere */
+    const volatile sig_atomic_t *stop; /* * not 0: end early, with -EINTR; may be NULL */
 };
 
-/* The defaults of ucx_perftest: 8 bytes, short, 1,000,000 iterations, 10,000 of warm-up. */
-WEFT_API void weft_params_init(struct weft_params *params);
+/* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */
+WEFT_API void weft_params_init_sized(struct weft_params *params, size_t bytes);
+static inline void weft_params_init(struct weft_params *params)
+{
+    weft_params_init_sized(params, sizeof *params);
+}
 
 /* ---- what came of it ---- */
 
+/* Not a number where the method does not know it. */
 struct weft_figure {
     double typical; /* the median of all iterations */
     double recent;  /* the average since the last report */
@@ -102,29 +112,39 @@ struct weft_disturbance {
 };
 
 struct weft_result {
+    size_t bytes; /* of this struct, in the program; weft_result_init sets it */
     int final;
-    uint64_t iterations, bytes;    /* that the other end has, not that were posted */
-    double elapsed_s;              /* reports are not in it */
-    struct weft_figure latency_us; /* ping-pong: half the round trip; stream: between two posts */
-    struct weft_figure bandwidth;  /* bytes a second */
-    struct weft_figure rate;       /* messages a second; ping-pong: round trips */
+    uint64_t size;
+    uint64_t iterations, transferred; /* operations and bytes that the other end has */
+    double elapsed_s;                 /* without reports; latency: not a number, gaps are in it */
+    struct weft_figure latency_us;    /* ping-pong: half the round trip; stream: between two posts;
+                                         latency: typical and overall */
+    struct weft_figure bandwidth;     /* bytes per second; not latency */
+    struct weft_figure rate;          /* messages per second; ping-pong: round trips; not latency */
     struct weft_percentile percentiles[WEFT_PERCENTILES];
     size_t percentile_count;
     double min_us, max_us, deviation_us;
     struct weft_disturbance disturbed;      /* final */
     const struct weft_histogram *histogram; /* of latency_us */
     const char *fabric;                     /* what carried it */
-    /* WEFT_STREAM_BOTH, final: what the other end sent meanwhile. */
+    const char *completion_proves;          /* what is known when an operation counts as done */
+    /* Both ways, final: what the other end sent meanwhile. */
     uint64_t reverse_iterations;
     double reverse_elapsed_s;
 };
 
-/* The next bucket behind *at that is not empty: 1 and its bounds and count, or 0. Begin with *at 0.
+static inline void weft_result_init(struct weft_result *result)
+{
+    memset(result, 0, sizeof *result);
+    result->bytes = sizeof *result;
+}
+
+/* The next bucket after *at that is not empty: 1 and its bounds and count, or 0. Begin with *at 0.
  */
 WEFT_API int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, double *low_us,
                                  double *high_us, uint64_t *count);
 
-/* What the result of weft_run holds. Results that a report was shown hold nothing. */
+/* Frees what the result of a run holds. Results that a report was shown hold nothing. */
 WEFT_API void weft_result_free(struct weft_result *result);
 
 /* ---- how the two ends reach each other ---- */
@@ -161,14 +181,25 @@ WEFT_API int weft_mpi_ranks(struct weft_bootstrap *bootstrap);
 
 WEFT_API void weft_close(struct weft_bootstrap *bootstrap);
 
-/* ---- the call ---- */
+/* ---- the calls ---- */
 
-/* report, if not NULL, is called at end 0 for every interval and at the end. result, if not NULL,
- * gets the last one, which is to be freed by weft_result_free; at end 1 it has no figures. If the
- * test cannot be run, both ends return the same reason and the bootstrap can be used again. */
+/* report, if not NULL, is called at end 0 for every interval and for every size. result, if not
+ * NULL, gets the last one, which is to be freed by weft_result_free; at end 1 it has no figures. If
+ * the test cannot be run, both ends return the same reason and the bootstrap can be used again. */
 WEFT_API int weft_run(const struct weft_params *params, const struct weft_bootstrap *bootstrap,
                       void (*report)(void *arg, const struct weft_result *result), void *arg,
                       struct weft_result *result);
+
+/* One test after the other, on a device that is opened once where they can share it. Both ends open
+ * a session, run the same tests in the same order, and close it. A test that cannot be run leaves
+ * the session as it was; after any other failure it is over, and further tests are -ENOTCONN. */
+struct weft_session;
+WEFT_API int weft_session_open(struct weft_session **session,
+                               const struct weft_bootstrap *bootstrap);
+WEFT_API int weft_session_run(struct weft_session *session, const struct weft_params *params,
+                              void (*report)(void *arg, const struct weft_result *result),
+                              void *arg, struct weft_result *result);
+WEFT_API void weft_session_close(struct weft_session *session);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the machine did to us while we measured. */
-#include "bench/bench.h"
+#include "bench/stats.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What atomics should do, as plainly as C can say it, one value at a time and without any
  * atomicity: --verify holds a fabric against this. */
-#include "bench/bench.h"
+#include "bench/run.h"
 
 #include <complex.h>
 #include <string.h>

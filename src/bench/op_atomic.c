@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomic on one value in the server's memory. Operands are chosen so that the target really
- * changes every time; where an op would come to rest, the target is set back outside the
- * timing, by a write. --verify compares target and fetched value with a plain model. */
-#include "bench/bench.h"
+/* Atomic on one value in the target's memory. One at a time, operands are chosen so that the target
+ * really changes every time; where an op would come to rest, the target is set back outside the
+ * timing, by a write. --verify compares target and fetched value with a plain model. There and
+ * back, the value is the number of the last message. */
+#include "bench/run.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Offsets in the client's buffer, and how many steps an op walks before it is set back. */
-enum { RESULT = 0, OPERAND = 64, COMPARE = 128, RESET = 192, BUFFER = 256, PERIOD = 100 };
+/* Offsets in the half that is sent from, and how many steps an op walks before it is set back. */
+enum { RESULT = 0, OPERAND = 64, COMPARE = 128, RESET = 192, PERIOD = 100 };
+enum { LOOKS_A_POLL = 4 };
 
 /* One iteration: what to set the target back to, if at all, and the operands. */
 struct step {
@@ -19,20 +20,8 @@ struct step {
     unsigned start, operand, compare;
 };
 
-static enum amo_op op_of(const struct plan *plan)
-{
-    return (enum amo_op)(plan->amo_op - 1);
-}
-
-static enum amo_type type_of(const struct plan *plan)
-{
-    return (enum amo_type)(plan->amo_type - 1);
-}
-
-static enum amo_compare compare_of(const struct plan *plan)
-{
-    return (enum amo_compare)(plan->amo_compare - 1);
-}
+/* In run->own: what the target should have. */
+_Static_assert(AMO_MAX_BYTES <= sizeof((struct run *)0)->own, "run.own is too small");
 
 static struct step cswap_step(enum amo_compare compare, unsigned at)
 {
@@ -53,10 +42,10 @@ static struct step cswap_step(enum amo_compare compare, unsigned at)
     return step;
 }
 
-static struct step step_of(const struct plan *plan, uint64_t number)
+static struct step step_of(const struct spec *spec, uint64_t number)
 {
     unsigned at = (unsigned)(number % PERIOD);
-    switch (op_of(plan)) {
+    switch (spec_amo_op(spec)) {
     case AMO_MIN:
         return (struct step){.reset = at == 0, .start = PERIOD, .operand = PERIOD - 1 - at};
     case AMO_MAX:
@@ -76,152 +65,241 @@ static struct step step_of(const struct plan *plan, uint64_t number)
     case AMO_AXOR:
         return (struct step){.reset = at == 0, .start = 0, .operand = 1 + at % 2, .compare = 3};
     default:
-        return cswap_step(compare_of(plan), at);
+        return cswap_step(spec_amo_compare(spec), at);
     }
+}
+
+static void set_operands(struct run *run, const struct step *step)
+{
+    char *base = run->session->buffer.address;
+    model_number(spec_amo_type(run->spec), step->operand, base + OPERAND);
+    model_number(spec_amo_type(run->spec), step->compare, base + COMPARE);
 }
 
 static int set_back(struct run *run, unsigned number)
 {
-    enum amo_type type = type_of(run->plan);
-    struct xfer put = {.local = &run->buffer,
+    struct session *s = run->session;
+    struct xfer put = {.local = &s->buffer,
                        .at = RESET,
-                       .remote = &run->remote,
-                       .length = amo_size(type),
-                       .how = HINT(LL) & run->facts.honours};
-    model_number(type, number, run->buffer.address + RESET);
-    memcpy(run->amo_value, run->buffer.address + RESET, amo_size(type));
-    return run->facts.alone ? 0 : run_do(run, VERB_WRITE, run->fabric->write, &put);
+                       .remote = &s->remote,
+                       .remote_at = run->receive_at,
+                       .length = run->size,
+                       .how = HINT(LL) & s->facts.honours};
+    model_number(spec_amo_type(run->spec), number, s->buffer.address + RESET);
+    memcpy(run->own, s->buffer.address + RESET, run->size);
+    return s->facts.alone ? 0 : run_aside(run, run->fabric->write, &put);
 }
 
-static int atomic_prepare(struct run *run, size_t size)
+static int atomic_prepare(struct run *run)
 {
-    const struct plan *plan = run->plan;
-    run->xfer = (struct xfer){
-        .local = &run->buffer, .remote = &run->remote, .length = size, .how = run_hints(run, size)};
-    run->xfer.amo.op = (uint8_t)op_of(plan);
-    run->xfer.amo.type = (uint8_t)type_of(plan);
-    run->xfer.amo.compare_op = (uint8_t)compare_of(plan);
-    run->xfer.amo.fetch = plan->fetching;
-    run->xfer.amo.result = run->buffer.address + RESULT;
-    run->xfer.amo.operand = run->buffer.address + OPERAND;
-    run->xfer.amo.compare = run->buffer.address + COMPARE;
-    struct step step = step_of(plan, 0);
-    model_number(type_of(plan), step.operand, run->buffer.address + OPERAND);
-    model_number(type_of(plan), step.compare, run->buffer.address + COMPARE);
-    return set_back(run, step.start);
+    struct session *s = run->session;
+    const struct spec *spec = run->spec;
+    char *base = s->buffer.address;
+    /* In streams the operands stay: the value counts, or is exchanged for itself. */
+    struct step first = step_of(spec, 0);
+    if (run->method->ucx)
+        first = (struct step){.operand = spec_amo_op(spec) == AMO_SUM};
+    run->verb = run->fabric->atomic;
+    run->xfer = (struct xfer){.local = &s->buffer,
+                              .remote = &s->remote,
+                              .remote_at = run->receive_at,
+                              .length = run->size,
+                              .how = run_hints(run)};
+    run->xfer.amo.op = (uint8_t)spec_amo_op(spec);
+    run->xfer.amo.type = (uint8_t)spec_amo_type(spec);
+    run->xfer.amo.compare_op = (uint8_t)spec_amo_compare(spec);
+    run->xfer.amo.fetch = spec->amo.fetching;
+    run->xfer.amo.result = base + RESULT;
+    run->xfer.amo.operand = base + OPERAND;
+    run->xfer.amo.compare = base + COMPARE;
+    memset(base + run->receive_at, 0, run->size);
+    set_operands(run, &first);
+    return 0;
 }
 
-static int atomic_once(struct run *run)
+/* ---- there and back ---- */
+
+static int add_fire(struct run *run, uint64_t number)
 {
-    return run_do(run, VERB_ATOMIC, run->fabric->atomic, &run->xfer);
+    (void)number;
+    return flight_post(run);
 }
+
+/* The value, as far as the type holds the number. */
+static inline bool counted(const struct run *run, uint64_t number)
+{
+    const void *at = run->inbox;
+    if (run->size == sizeof(uint32_t))
+        return atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire) ==
+               (uint32_t)number;
+    return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire) == number;
+}
+
+static int add_arrived(struct run *run, uint64_t number)
+{
+    for (int i = 0; i < LOOKS_A_POLL; i++)
+        if (counted(run, number))
+            return 1;
+    int got = flight_poll(run);
+    return got < 0 ? got : 0;
+}
+
+/* ---- verify ---- */
 
 static int atomic_before(struct run *run, uint64_t number)
 {
-    enum amo_type type = type_of(run->plan);
-    struct step step = step_of(run->plan, number);
-    model_number(type, step.operand, run->buffer.address + OPERAND);
-    model_number(type, step.compare, run->buffer.address + COMPARE);
+    struct step step = step_of(run->spec, number);
+    set_operands(run, &step);
     return step.reset ? set_back(run, step.start) : 0;
 }
 
-static void to_hex(const unsigned char *bytes, size_t size, char *text)
+static void to_hex(const void *bytes, size_t size, char *text)
 {
+    const unsigned char *at = bytes;
     for (size_t i = 0; i < size; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+        snprintf(text + 2 * i, 3, "%02x", at[i]);
 }
 
 static int differs(const struct run *run, const char *what, uint64_t number, const char *found,
                    const char *wanted)
 {
     return fail(-EBADMSG,
-                "--verify: %s %" PRIu64 ", %s: the %s is 0x%s, it should be 0x%s (lowest "
+                "verify: %s %" PRIu64 ", %s: the %s is 0x%s, it should be 0x%s (lowest "
                 "byte first)",
-                run->op->name, number, amo_op_names[op_of(run->plan)], what, found, wanted);
+                op_called(run->spec), number, amo_op_names[spec_amo_op(run->spec)], what, found,
+                wanted);
 }
 
 static int atomic_after(struct run *run, uint64_t number)
 {
-    const struct plan *plan = run->plan;
-    size_t size = amo_size(type_of(plan));
+    const struct spec *spec = run->spec;
+    const char *base = run->session->buffer.address;
+    size_t size = run->size;
     char found[2 * AMO_MAX_BYTES + 1] = "", wanted[2 * AMO_MAX_BYTES + 1] = "";
-    struct msg ask, answer;
+    struct msg answer;
     unsigned char old[AMO_MAX_BYTES];
-    memcpy(old, run->amo_value, size);
-    model_apply(op_of(plan), type_of(plan), compare_of(plan), run->amo_value,
-                run->buffer.address + OPERAND, run->buffer.address + COMPARE);
-    int status = msg_print(&ask, "look=%zu\n", size);
-    if (!status)
-        status = peer_swap(run->peer, &ask, &answer);
+    memcpy(old, run->own, size);
+    model_apply(spec_amo_op(spec), spec_amo_type(spec), spec_amo_compare(spec), run->own,
+                base + OPERAND, base + COMPARE);
+    int status = run_ask(run, "look", size, NULL, &answer);
     if (!status && msg_value(&answer, "bytes", found, sizeof found))
-        status = fail(-EPROTO, "the server's answer to --verify cannot be read");
+        status = fail(-EPROTO, "the server's answer to verify cannot be read");
     if (status)
         return status;
-    to_hex(run->amo_value, size, wanted);
+    to_hex(run->own, size, wanted);
     if (strcmp(found, wanted) != 0)
         return differs(run, "target", number, found, wanted);
-    if (memcmp(old, run->amo_value, size) == 0)
-        return fail(-EBADMSG, "--verify: %s %" PRIu64 " left the target as it was", run->op->name,
+    if (memcmp(old, run->own, size) == 0)
+        return fail(-EBADMSG, "verify: %s %" PRIu64 " left the target as it was", op_called(spec),
                     number);
-    to_hex((const unsigned char *)run->buffer.address + RESULT, size, found);
+    to_hex(base + RESULT, size, found);
     to_hex(old, size, wanted);
-    if (plan->fetching && strcmp(found, wanted) != 0)
+    if (spec->amo.fetching && strcmp(found, wanted) != 0)
         return differs(run, "fetched value", number, found, wanted);
     return 0;
 }
 
-static int answer_look(struct run *run, const struct msg *ask, struct msg *answer)
+static int atomic_answer(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t size;
     char text[2 * AMO_MAX_BYTES + 1] = "";
     unsigned char bytes[AMO_MAX_BYTES];
-    int status = msg_number(ask, "look", &size);
-    if (!status && size > AMO_MAX_BYTES)
-        status = fail(-EPROTO, "the client asked to see %" PRIu64 " bytes", size);
-    if (!status)
-        status = run->buffer.kind->peek(&run->buffer, 0, bytes, size);
+    struct region *buffer = &run->session->buffer;
+    if (msg_number(ask, "look", &size) || size != run->size)
+        return fail(-EPROTO, "a question that cannot be read");
+    int status = buffer->kind->peek(buffer, run->receive_at, bytes, run->size);
     if (status)
         return status;
-    to_hex(bytes, size, text);
+    to_hex(bytes, run->size, text);
     return msg_print(answer, "bytes=%s\n", text);
 }
 
-static int atomic_serve(struct run *run, size_t size)
+/* ---- rules and words ---- */
+
+static int atomic_check(const struct spec *spec)
 {
-    run->size = size;
-    return run_serve(run, answer_look);
+    enum amo_op op = spec_amo_op(spec);
+    enum amo_type type = spec_amo_type(spec);
+    char ops[128];
+    if (!spec->amo.op || !spec->amo.type || !spec->amo.compare)
+        return fail(-EINVAL, "an atomic without its operation, comparison or type");
+    if (!amo_valid(op, type, spec_amo_compare(spec))) {
+        amo_list_ops(type, ops, sizeof ops);
+        return fail(-EINVAL, "Invalid Op and Type combination: %s%s%s on %s, which takes %s",
+                    amo_op_names[op], op == AMO_CSWAP ? " " : "",
+                    op == AMO_CSWAP ? amo_compare_names[spec_amo_compare(spec)] : "",
+                    amo_type_names[type], ops);
+    }
+    if (spec->size.min != amo_size(type) || spec->size.max != amo_size(type))
+        return fail(-EINVAL, "%s of %" PRIu64 " bytes: %s has %zu", op_called(spec), spec->size.min,
+                    amo_type_names[type], amo_size(type));
+    if (method_of(spec)->legs == 2 && (op != AMO_SUM || (type != AMO_UINT32 && type != AMO_UINT64)))
+        return fail(-EINVAL, "%s has no ping-pong: only adding to UINT32 or UINT64 counts messages",
+                    op_called(spec));
+    return 0;
 }
 
-static size_t atomic_buffer(const struct plan *plan)
+static void atomic_label(const struct spec *spec, char *text, size_t room)
 {
-    (void)plan;
-    return BUFFER;
+    bool compares = spec_amo_op(spec) == AMO_CSWAP;
+    snprintf(text, room, "%s%s%s%s %s", spec->amo.fetching ? "fetching " : "",
+             amo_op_names[spec_amo_op(spec)], compares ? " " : "",
+             compares ? amo_compare_names[spec_amo_compare(spec)] : "",
+             amo_type_names[spec_amo_type(spec)]);
 }
 
-static void label(const struct plan *plan, char *text, size_t room)
+static const char *atomic_called(const struct spec *spec)
 {
-    bool compares = plan->amo_op - 1 == AMO_CSWAP;
-    snprintf(text, room, "%s%s%s%s %s", plan->fetching ? "fetching " : "",
-             amo_op_names[plan->amo_op - 1], compares ? " " : "",
-             compares ? amo_compare_names[plan->amo_compare - 1] : "",
-             amo_type_names[plan->amo_type - 1]);
+    switch (spec_amo_op(spec)) {
+    case AMO_SUM:
+        return spec->amo.fetching ? "fadd" : "add";
+    case AMO_SWAP:
+        return "swap";
+    case AMO_CSWAP:
+        return "cswap";
+    default:
+        return "atomic";
+    }
 }
+
+/* Where the fabric has some atomics but not this one. */
+static int atomic_can(const struct spec *spec, const struct fabric_facts *facts, const char *form)
+{
+    char label[64];
+    unsigned type = 1U << spec_amo_type(spec);
+    bool has = facts->amo[spec->amo.fetching][spec_amo_op(spec)] & type;
+    if (spec_amo_op(spec) == AMO_CSWAP)
+        has = has && facts->cswap[spec_amo_compare(spec)] & type;
+    if (has)
+        return 0;
+    if (spec->local.ucx_words)
+        return fail(-ENOTSUP, "%s has no %s of %" PRIu64 " bytes", form, op_called(spec),
+                    spec->size.min);
+    atomic_label(spec, label, sizeof label);
+    char *space = strrchr(label, ' ');
+    return fail(-ENOTSUP, "fabric %s has no %.*s on %s", form, (int)(space - label), label,
+                space + 1);
+}
+
+static const struct op_words words = {.help = {"Atomic", "AMOs"},
+                                      .many = "Ops",
+                                      .number = "OpNum",
+                                      .size = "AMO Size[B]",
+                                      .size_width = 11};
 
 const struct op op_atomic = {.name = "atomic",
-                             .help = {"Atomic", "AMOs"},
-                             .many = "Ops",
-                             .number = "OpNum",
-                             .size = "AMO Size[B]",
-                             .size_width = 11,
-                             .label = label,
+                             .words = &words,
                              .verb = VERB_ATOMIC,
                              .verbs = VERB(ATOMIC) | VERB(WRITE),
                              .hints = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING),
+                             .traits =
+                                 OP_STREAMS | OP_STEPS | OP_TWO_SIDED | OP_NO_LAYOUTS | OP_ASKS,
                              .legs = 1,
+                             .label = atomic_label,
+                             .called = atomic_called,
+                             .check = atomic_check,
+                             .can = atomic_can,
                              .prepare = atomic_prepare,
-                             .once = atomic_once,
-                             .before = atomic_before,
-                             .after = atomic_after,
-                             .steps = true,
-                             .buffer = atomic_buffer,
-                             .serve = atomic_serve};
+                             .target = {.answer = atomic_answer},
+                             .pingpong = {.fire = add_fire, .arrived = add_arrived},
+                             .verify = {.before = atomic_before, .after = atomic_after}};

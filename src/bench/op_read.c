@@ -1,67 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One-sided read: the server's bytes into the client's memory. The server takes no part but to
- * lay out new data for --verify, asked over the control connection. */
-#include "bench/bench.h"
+/* One-sided read: the target's bytes into the initiator's memory. The target takes no part, except
+ * that it writes new data for --verify, asked over the control connection. */
+#include "bench/run.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
-static int read_prepare(struct run *run, size_t size)
+static int read_prepare(struct run *run)
 {
-    run->xfer = (struct xfer){
-        .local = &run->buffer, .remote = &run->remote, .length = size, .how = run_hints(run, size)};
-    return 0;
+    run->verb = run->fabric->read;
+    run->xfer = (struct xfer){.local = &run->session->buffer,
+                              .at = run->receive_at,
+                              .remote = &run->session->remote,
+                              .length = run->size,
+                              .how = run_hints(run)};
+    return run->verify ? pattern_fill(run, 0, 0, run->size) : 0;
 }
 
-static int read_once(struct run *run)
-{
-    return run_do(run, VERB_READ, run->fabric->read, &run->xfer);
-}
-
+/* Where both ends read, neither can be asked for new data: instead, what was read before is painted
+ * over. */
 static int read_before(struct run *run, uint64_t number)
 {
-    struct msg ask, answer;
-    int status = msg_print(&ask, "fill=%" PRIu64 "\n", number);
-    if (!status)
-        status = peer_swap(run->peer, &ask, &answer);
-    if (!status && strcmp(answer.bytes, "filled=1\n") != 0)
-        status = fail(-EPROTO, "the server's answer to --verify cannot be read");
-    return status;
+    struct msg answer;
+    if (run->spec->both_ways)
+        return pattern_fill(run, number + 1, run->receive_at, run->size);
+    return run_ask(run, "fill", number, "filled=1\n", &answer);
 }
 
 static int read_after(struct run *run, uint64_t number)
 {
-    return pattern_check(run, number, 0, run->size);
+    return pattern_check(run, run->spec->both_ways ? 0 : number, run->receive_at, run->size);
 }
 
-static int answer_fill(struct run *run, const struct msg *ask, struct msg *answer)
+static int read_answer(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t number;
-    int status = msg_number(ask, "fill", &number);
-    if (!status)
-        status = pattern_fill(run, number, 0, run->size);
+    if (msg_number(ask, "fill", &number))
+        return fail(-EPROTO, "a question that cannot be read");
+    int status = pattern_fill(run, number, 0, run->size);
     return status ? status : msg_print(answer, "filled=1\n");
 }
 
-static int read_serve(struct run *run, size_t size)
+static int read_check(const struct spec *spec)
 {
-    run->size = size;
-    return run_serve(run, answer_fill);
+    return spec->data.layout - 1 == LAYOUT_SHORT
+               ? fail(-EINVAL, "data layout short is not for %s: it has bcopy and zcopy",
+                      op_called(spec))
+               : 0;
 }
 
+static const struct op_words words = {.help = {"Read", "reads"},
+                                      .many = "Reads",
+                                      .number = "ReadNum",
+                                      .size = "RDMA Size[B]",
+                                      .size_width = 12};
+
 const struct op op_read = {.name = "read",
-                           .help = {"Read", "reads"},
-                           .many = "Reads",
-                           .number = "ReadNum",
-                           .size = "RDMA Size[B]",
-                           .size_width = 12,
+                           .alias = "get",
+                           .words = &words,
                            .verb = VERB_READ,
                            .verbs = VERB(READ),
                            .hints = HINT(LL) | HINT(RESTRICTED),
+                           .traits = OP_STREAMS | OP_RETURNS,
                            .legs = 1,
+                           .check = read_check,
                            .prepare = read_prepare,
-                           .once = read_once,
-                           .before = read_before,
-                           .after = read_after,
-                           .serve = read_serve};
+                           .target = {.answer = read_answer},
+                           .verify = {.before = read_before, .after = read_after}};

@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two-sided send: a message there and one back, half the round trip. Each end keeps two
  * receives posted, at the largest size, and posts the next one after it has answered. Between
- * iterations nothing crosses the control connection: the server hears there only that a size
+ * iterations nothing crosses the control connection: the server learns there only that a size
  * is done. */
-#include "bench/bench.h"
+#include "bench/run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { RECEIVES = 2, ALIGN = 64 };
+enum { RECEIVES = 2 };
 
-/* The buffer: what is sent, then what is received. */
-static size_t receive_at(const struct plan *plan)
-{
-    return ((size_t)plan->size.max + ALIGN - 1) / ALIGN * ALIGN;
-}
+/* What an operation still waits for. */
+enum { AWAITS_SEND = 1, AWAITS_RECEIVE = 2 };
 
-static size_t send_buffer(const struct plan *plan)
+struct state {
+    unsigned awaits; /* initiator */
+    bool used;       /* an echo has used a receive up */
+    bool reply_due;  /* target: a message came while its own was under way */
+};
+_Static_assert(sizeof(struct state) <= sizeof((struct run *)0)->own, "run.own is too small");
+
+static struct state *state_of(struct run *run)
 {
-    return receive_at(plan) + (size_t)plan->size.max;
+    return (struct state *)run->own;
 }
 
 static int post_receive(struct run *run)
 {
-    struct xfer receive = {
-        .local = &run->buffer, .at = receive_at(run->plan), .length = (size_t)run->plan->size.max};
+    struct xfer receive = {.local = &run->session->buffer,
+                           .at = run->receive_at,
+                           .length = (size_t)run->spec->size.max,
+                           .id = ID_RECEIVE};
     int status = run->fabric->recv(run->handle, &receive);
     return status == LATER ? 0 : status;
 }
@@ -33,35 +38,51 @@ static int post_receive(struct run *run)
 static int send_start(struct run *run)
 {
     int status = 0;
-    if (run->facts.alone && run->peer->rank == PEER_SERVER)
+    if (run->session->facts.alone && run->session->peer->rank == PEER_SERVER)
         return 0;
     for (int i = 0; i < RECEIVES && !status; i++)
         status = post_receive(run);
     return status;
 }
 
-static int send_prepare(struct run *run, size_t size)
+/* With verify the server answers what has come; otherwise a message of its own, or what is measured
+ * would be reading the first message, not sending the second. */
+static int send_prepare(struct run *run)
 {
-    run->xfer = (struct xfer){.local = &run->buffer, .length = size, .how = run_hints(run, size)};
+    bool answers = run->session->peer->rank == PEER_SERVER && run->verify;
+    run->verb = run->fabric->send;
+    run->xfer = (struct xfer){.local = &run->session->buffer,
+                              .at = answers ? run->receive_at : 0,
+                              .length = run->size,
+                              .how = run_hints(run)};
     return 0;
 }
 
-static int send_once(struct run *run)
+/* Through the queue, or by rendezvous, the send itself has a completion to come, besides the echo.
+ */
+static int send_post(struct run *run)
 {
-    int got = run_post(run, run->fabric->send, &run->xfer);
+    int got = run->fabric->send(run->handle, &run->xfer);
     if (got < 0)
         return got;
-    int status = run_wait(run, VERB_RECV);
-    /* Through the queue, or by rendezvous, the send itself has a completion to come. */
-    return status || got == DONE ? status : run_wait(run, VERB_SEND);
+    state_of(run)->awaits = got == DONE ? AWAITS_RECEIVE : AWAITS_RECEIVE | AWAITS_SEND;
+    return LATER;
+}
+
+static int send_next(struct run *run, const struct completion *c)
+{
+    struct state *state = state_of(run);
+    state->awaits &= ~(unsigned)(c->id == ID_RECEIVE ? AWAITS_RECEIVE : AWAITS_SEND);
+    return state->awaits ? LATER : DONE;
 }
 
 /* The receive that the last echo used up, posted again outside the timing. */
 static int send_before(struct run *run, uint64_t number)
 {
-    int status = run->echoes ? post_receive(run) : 0;
-    run->echoes = true;
-    if (!status && run->plan->verify)
+    struct state *state = state_of(run);
+    int status = state->used ? post_receive(run) : 0;
+    state->used = true;
+    if (!status && run->verify)
         status = pattern_fill(run, number, 0, run->size);
     return status;
 }
@@ -69,70 +90,79 @@ static int send_before(struct run *run, uint64_t number)
 /* The echo is what the server had: it proves both ways. */
 static int send_after(struct run *run, uint64_t number)
 {
-    return pattern_check(run, number, receive_at(run->plan), run->size);
+    return pattern_check(run, number, run->receive_at, run->size);
 }
 
-/* Target: answers, then posts the next receive. */
-static int echo(struct run *run)
+/* ---- the target ---- */
+
+/* One poll: 1 if our own answer has left; a message that comes meanwhile is answered next. */
+static int poll_sent(struct run *run, struct backoff *backoff)
 {
-    int got = run_post(run, run->fabric->send, &run->xfer);
+    struct completion completion;
+    int got = run->fabric->poll(run->handle, &completion, 1);
+    if (!got)
+        return run_backoff(run, backoff);
     if (got < 0)
         return got;
-    int status = got == LATER ? run_wait(run, VERB_SEND) : 0;
-    return status ? status : post_receive(run);
+    if (completion.status || completion.id != ID_RECEIVE)
+        return completion.status ? completion.status : 1;
+    state_of(run)->reply_due = true;
+    return 0;
 }
 
-static int send_progress(void *arg)
+static int reply(struct run *run)
+{
+    struct backoff backoff = {0};
+    int got, status = 0;
+    while ((got = run->fabric->send(run->handle, &run->xfer)) == -EAGAIN && status >= 0)
+        status = poll_sent(run, &backoff);
+    status = status > 0 ? 0 : status;
+    while (got == LATER && !status)
+        status = poll_sent(run, &backoff);
+    if (got < 0 || status < 0)
+        return status < 0 ? status : got;
+    return post_receive(run);
+}
+
+static int send_echo(void *arg)
 {
     struct run *run = arg;
     struct completion completion;
-    if (run->seen & VERB(RECV)) {
-        run->seen &= ~VERB(RECV);
-        return echo(run);
+    if (state_of(run)->reply_due) {
+        state_of(run)->reply_due = false;
+        return reply(run);
     }
     int got = run->fabric->poll(run->handle, &completion, 1);
     if (!got)
         run_idle(run);
     if (got <= 0)
         return got;
-    if (completion.status || completion.verb != VERB_RECV)
+    if (completion.status || completion.id != ID_RECEIVE)
         return completion.status;
     if (completion.length != run->size)
         return fail(-EPROTO, "a message of %" PRIu64 " bytes where %zu were to come",
                     completion.length, run->size);
-    return echo(run);
+    return reply(run);
 }
 
-static int send_serve(struct run *run, size_t size)
-{
-    struct msg done;
-    run->size = size;
-    int status = send_prepare(run, size);
-    /* With --verify the answer is what has come; otherwise a message of the server's own, or what
-     * is measured would be reading the first message, not sending the second. */
-    run->xfer.at = run->plan->verify ? receive_at(run->plan) : 0;
-    if (!status)
-        status = peer_recv(run->peer, &done, run->facts.alone ? NULL : send_progress, run);
-    if (!status && strcmp(done.bytes, "done=1\n") != 0)
-        status = fail(-EPROTO, "the client said something else than that it is done");
-    return status;
-}
+static const struct op_words words = {.help = {"Send", "sends"},
+                                      .many = "Sends",
+                                      .number = "SendNum",
+                                      .size = "Bytes",
+                                      .size_width = 10};
 
-const struct op op_send = {.name = "send",
-                           .help = {"Send", "sends"},
-                           .many = "Sends",
-                           .number = "SendNum",
-                           .size = "Bytes",
-                           .size_width = 10,
-                           .verb = VERB_SEND,
-                           .verbs = VERB(SEND) | VERB(RECV),
-                           .hints = HINT(INLINE) | HINT(LL) | HINT(RENDEZVOUS),
-                           .legs = 2,
-                           .prepare = send_prepare,
-                           .once = send_once,
-                           .before = send_before,
-                           .after = send_after,
-                           .steps = true,
-                           .start = send_start,
-                           .buffer = send_buffer,
-                           .serve = send_serve};
+const struct op op_send = {
+    .name = "send",
+    .words = &words,
+    .verb = VERB_SEND,
+    .verbs = VERB(SEND) | VERB(RECV),
+    .hints = HINT(INLINE) | HINT(LL) | HINT(RENDEZVOUS),
+    .traits = OP_STEPS | OP_TWO_SIDED,
+    .legs = 2,
+    .proves = "the other end has taken the message, and its answer is in the posted buffer",
+    .start = send_start,
+    .prepare = send_prepare,
+    .post = send_post,
+    .next = send_next,
+    .target = {.echo = send_echo},
+    .verify = {.before = send_before, .after = send_after}};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data for --verify: every word depends on the iteration and on its place, so a byte that is old,
  * missing or elsewhere is found. Worked on in pieces, with a sign of life between them. */
-#include "bench/bench.h"
+#include "bench/run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -38,7 +37,7 @@ static int visit(struct run *run, uint64_t number, size_t base, size_t size,
         make(piece, number, at, length);
         status = each(run, number, base, at, piece, length);
         if (!status && ++pieces % PIECES_A_LOOK == 0)
-            status = peer_alive(run->peer);
+            status = peer_alive(run->session->peer);
     }
     return status;
 }
@@ -47,7 +46,8 @@ static int fill_piece(struct run *run, uint64_t number, size_t base, size_t at, 
                       size_t length)
 {
     (void)number;
-    return run->buffer.kind->fill(&run->buffer, base + at, piece, length);
+    struct region *buffer = &run->session->buffer;
+    return buffer->kind->fill(buffer, base + at, piece, length);
 }
 
 static int differs(const struct run *run, uint64_t number, size_t at, const unsigned char *found,
@@ -58,8 +58,8 @@ static int differs(const struct run *run, uint64_t number, size_t at, const unsi
     while (i + 1 < length && found[i] == sent[i])
         i++;
     return fail(-EBADMSG,
-                "--verify: %s %" PRIu64 " of %zu bytes: byte %zu is 0x%02x, 0x%02x was sent",
-                run->name, number, run->size, at + i, found[i], sent[i]);
+                "verify: %s %" PRIu64 " of %zu bytes: byte %zu is 0x%02x, 0x%02x was sent",
+                op_called(run->spec), number, run->size, at + i, found[i], sent[i]);
     /* NOLINTEND(clang-analyzer-core.*) */
 }
 
@@ -67,7 +67,8 @@ static int check_piece(struct run *run, uint64_t number, size_t base, size_t at,
                        size_t length)
 {
     unsigned char found[PIECE_WORDS * sizeof(uint64_t)];
-    int status = run->buffer.kind->peek(&run->buffer, base + at, found, length);
+    struct region *buffer = &run->session->buffer;
+    int status = buffer->kind->peek(buffer, base + at, found, length);
     if (status || memcmp(found, piece, length) == 0)
         return status;
     return differs(run, number, at, found, piece, length);

@@ -1,141 +1,85 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One run: open the fabric, place and expose memory, connect, measure every size, take it all down.
- * Whatever fails at one end is told to the other, so that both end with the reason. */
-#include "bench/setup.h"
-#include "core/clock.h"
+/* One run on a session: connect if need be, say what is run, measure every size, report. Whatever
+ * fails at one end is sent to the other, so that both end with the reason. */
+#include "bench/run.h"
 #include "core/machine.h"
-#include "fabric/choose.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { PROBES = 51, PROBE_MAX_BYTES = 1 << 20, PROBE_GAP_US = 1000 };
-static const uint64_t probe_ns = 30000000;
+enum { ALIGN = 128, LEAST_HALF = 256 };
 static const double clock_share_worth_saying = 0.20;
 
-unsigned run_hints(const struct run *run, size_t size)
+/* ---- the data ---- */
+
+size_t run_receive_at(const struct spec *spec)
 {
-    const struct plan *plan = run->plan;
-    const struct fabric_facts *facts = &run->facts;
+    size_t half = spec->size.max < LEAST_HALF ? LEAST_HALF : (size_t)spec->size.max;
+    bool halves = method_of(spec)->ucx || op_of(spec)->traits & OP_TWO_SIDED;
+    return halves ? (half + ALIGN - 1) / ALIGN * ALIGN : 0;
+}
+
+size_t run_buffer_bytes(const struct spec *spec)
+{
+    size_t half = run_receive_at(spec);
+    return half ? 2 * half : (size_t)spec->size.max;
+}
+
+unsigned run_hints(const struct run *run)
+{
+    const struct spec_hints *asked = &run->spec->hints;
+    const struct fabric_facts *facts = &run->session->facts;
+    bool layouts = run->spec->data.layout && !(run->op->traits & OP_NO_LAYOUTS);
     unsigned hints = 0;
-    if (!plan->no_idc && !plan->rendezvous && !plan->matching && !run->buffer.gpu &&
-        size <= facts->max_inline)
+    if (!asked->no_idc && !asked->rendezvous && !asked->matching && !run->session->buffer.gpu &&
+        !run->method->ucx && run->size <= facts->max_inline)
         hints |= HINT(INLINE);
-    if (!plan->no_ll)
+    if (!asked->no_ll)
         hints |= HINT(LL);
-    if (!plan->unrestricted && !plan->matching)
+    if (!asked->unrestricted && !asked->matching)
         hints |= HINT(RESTRICTED);
-    if (plan->matching)
+    if (asked->matching)
         hints |= HINT(MATCHING);
-    if (plan->rendezvous)
+    if (asked->rendezvous)
         hints |= HINT(RENDEZVOUS);
-    return hints & run->op->hints & facts->honours;
+    hints &= run->op->hints & facts->honours;
+    return layouts ? hints | LAYOUT_HINT(run->spec->data.layout - 1) : hints;
+}
+
+/* ---- what is run ---- */
+
+static bool initiates(const struct run *run)
+{
+    return run->session->peer->rank == PEER_CLIENT || run->spec->both_ways;
+}
+
+static bool responds(const struct run *run)
+{
+    return run->session->peer->rank == PEER_SERVER || run->spec->both_ways;
 }
 
 static int tell_done(struct run *run)
 {
     struct msg done;
-    int status = msg_print(&done, "done=1\n");
-    return status ? status : peer_send(run->peer, &done);
+    int status = msg_print(&done, "done=%" PRIu64 "\n", run->flight.number);
+    return status ? status : peer_send(run->session->peer, &done);
 }
 
-/* ---- setting up ---- */
-
-static size_t buffer_length(const struct run *run)
+/* Everything of the last size is forgotten. */
+static int prepare_size(struct run *run, size_t size)
 {
-    return run->op->buffer ? run->op->buffer(run->plan) : (size_t)run->plan->size.max;
-}
-
-/* Where the fabric has some atomics but not this one. */
-static int can_atomic(const struct plan *plan, const struct fabric_ops *fabric,
-                      const struct fabric_facts *facts)
-{
-    unsigned op = (unsigned)plan->amo_op - 1, type = (unsigned)plan->amo_type - 1;
-    unsigned compare = (unsigned)plan->amo_compare - 1;
-    bool has = facts->amo[plan->fetching][op] & 1U << type;
-    if (op == AMO_CSWAP)
-        has = has && facts->cswap[compare] & 1U << type;
-    if (has)
-        return 0;
-    return fail(-ENOTSUP, "fabric %s has no %s%s%s%s on %s", fabric->name,
-                plan->fetching ? "fetching " : "", amo_op_names[op], op == AMO_CSWAP ? " " : "",
-                op == AMO_CSWAP ? amo_compare_names[compare] : "", amo_type_names[type]);
-}
-
-/* Both ends' buffers, as far as they are known. */
-static int can_gpus(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
-                    const struct fabric_facts *facts)
-{
-    int status = 0;
-    for (int rank = 0; rank < 2 && !status; rank++)
-        status = setup_can_gpu(facts, *facts->form ? facts->form : fabric->name, op->verbs,
-                               plan->vendors[rank]);
-    return status;
-}
-
-int bench_can(const struct plan *plan, const struct op *op, const struct fabric_ops *fabric,
-              const struct fabric_facts *facts)
-{
-    for (unsigned verb = 0; verb < VERBS; verb++)
-        if (op->verbs & 1U << verb && !(facts->verbs & 1U << verb))
-            return fail(-ENOTSUP, "%s cannot %s", *facts->form ? facts->form : fabric->name,
-                        fabric_verb_name((enum verb)verb));
-    if (plan->verify && facts->alone)
-        return fail(-EINVAL, "fabric %s moves nothing: --verify has nothing to check",
-                    fabric->name);
-    int status = can_gpus(plan, op, fabric, facts);
-    if (status)
-        return status;
-    return op->verb == VERB_ATOMIC ? can_atomic(plan, fabric, facts) : 0;
-}
-
-/* ---- what the header says ---- */
-
-/* The gap of the plan, or as much of it as makes an operation as cold as it will be. */
-static void probe_gap(const struct run *run)
-{
-    uint64_t gap_us = run->plan->gap_us < PROBE_GAP_US ? run->plan->gap_us : PROBE_GAP_US;
-    for (uint64_t since_ns = clock_ns(); clock_ns() - since_ns < gap_us * 1000;)
-        if (run->share_cpu)
-            sched_yield();
-}
-
-/* The median of a few operations of the smallest size, to weigh the clock's cost against. */
-static int probe_median(struct run *run, double *ps)
-{
-    uint64_t since_ns = clock_ns();
-    stats_clear(run->stats);
-    int status = run->op->prepare(run, run->size);
-    for (uint64_t i = 0; i < PROBES && !status && clock_ns() - since_ns < probe_ns; i++) {
-        if (run->op->steps && (status = run->op->before(run, i)))
-            break;
-        uint64_t begin = clock_read(&run->clock);
-        status = run->op->once(run);
-        uint64_t sample_ps = run_sample(run, clock_read(&run->clock) - begin);
-        stats_add(run->stats, &sample_ps, 1);
-        probe_gap(run);
-    }
-    *ps = stats_median_ps(run->stats);
-    return status ? status : tell_done(run);
-}
-
-static int probe(struct run *run, bool initiator, double *ps)
-{
-    *ps = 0;
-    run->size = (size_t)run->plan->size.min;
-    if (run->size > PROBE_MAX_BYTES)
-        return 0;
-    return initiator ? probe_median(run, ps) : run->op->serve(run, run->size);
+    run->size = size;
+    run->flight = (struct inflight){0};
+    return run->op->prepare(run);
 }
 
 static void describe_clock(const struct run *run, double median_ps, char *text, size_t room)
 {
-    const char *name = run->clock.kind == CLOCK_CYCLES ? "cycles" : "clock_gettime";
-    double cost_ps = (double)run->clock.cost_ps / run->op->legs;
+    const struct clock *clock = &run->meter.clock;
+    const char *name = clock->kind == CLOCK_CYCLES ? "cycles" : "clock_gettime";
+    double cost_ps = (double)clock->cost_ps / run->legs;
     int n = snprintf(text, room, "%s, %.0f ns per sample subtracted", name, cost_ps / 1000);
     if (n < 0 || (size_t)n >= room || !median_ps)
         return;
@@ -143,228 +87,290 @@ static void describe_clock(const struct run *run, double median_ps, char *text, 
         snprintf(text + n, room - (size_t)n, " (%.0f %% of the median)", 100 * cost_ps / median_ps);
 }
 
-/* This end, for whoever reads a result later. */
-static int describe(const struct run *run, struct msg *text)
+/* A few operations before the header, where the method has them. */
+static int preview(struct run *run, char *text, size_t room)
 {
-    int status = machine_describe(text);
-    return status ? status
-                  : msg_add(text, "weft=%s\nbuffer=%s\nfabric=%s\nname=%s\n", weft_version(),
-                            run->buffer.kind ? run->buffer.kind->name : "", run->facts.form,
-                            run->facts.self);
+    double median_ps = 0;
+    if (!run->method->preview)
+        return 0;
+    int status = prepare_size(run, (size_t)run->spec->size.min);
+    if (!status)
+        status = peer_barrier(run->session->peer, "preview", NULL, NULL);
+    if (status || run->session->peer->rank == PEER_SERVER)
+        return status ? status : run->method->respond(run);
+    status = run->method->preview(run, &median_ps);
+    if (!status)
+        status = tell_done(run);
+    describe_clock(run, median_ps, text, room);
+    return status;
 }
 
-static int exchange_facts(struct run *run, struct bench_facts *facts)
+/* What is known when an operation counts as done. */
+static const char *proves(const struct run *run)
 {
-    struct msg mine, *theirs = &facts->about[1];
-    double median_ps = 0;
-    int status = probe(run, facts->initiator, &median_ps);
-    if (!status && facts->initiator)
-        describe_clock(run, median_ps, facts->clock, sizeof facts->clock);
+    const char *const *fabric = run->session->facts.proves;
+    if (run->method->legs == 2)
+        return "the other end has seen the message, and its answer has come in";
+    if (run->method->ucx && run->op->traits & OP_NEEDS_ACK)
+        return "the target has acknowledged the message";
+    if (run->op->proves)
+        return run->op->proves;
+    return fabric[run->op->verb] ? fabric[run->op->verb] : "";
+}
+
+/* This end, for readers of a result. */
+static int describe(const struct session *s, struct msg *text)
+{
+    int status = machine_describe(text);
+    return status
+               ? status
+               : msg_add(text, "weft=%s\nbuffer=%s\nfabric=%s\nname=%s\n", core_version(),
+                         s->buffer.kind ? s->buffer.kind->name : "", s->facts.form, s->facts.self);
+}
+
+static int exchange_facts(struct run *run, struct facts *f)
+{
+    struct session *s = run->session;
+    struct msg mine;
+    int status = msg_print(&mine, "clock=%s\n", f->initiator ? f->clock_text : "-");
     if (!status)
-        status = msg_print(&mine, "self=%s\nclock=%s\n", run->facts.self,
-                           facts->initiator ? facts->clock : "-");
+        status = describe(s, &f->about[0]);
     if (!status)
-        status = describe(run, &facts->about[0]);
+        status = msg_add(&mine, "%s", f->about[0].bytes);
     if (!status)
-        status = msg_add(&mine, "%s", facts->about[0].bytes);
+        status = peer_swap(s->peer, &mine, &f->about[1]);
     if (!status)
-        status = peer_swap(run->peer, &mine, theirs);
-    if (!status)
-        status = msg_value(theirs, "self", facts->remote, sizeof facts->remote);
-    if (!status && !facts->initiator)
-        status = msg_value(theirs, "clock", facts->clock, sizeof facts->clock);
-    return status == -ENOENT ? fail(-EPROTO, "the %s did not describe itself", run->peer->other)
+        status = msg_value(&f->about[1], "name", f->remote, sizeof f->remote);
+    if (!status && !f->initiator)
+        status = msg_value(&f->about[1], "clock", f->clock_text, sizeof f->clock_text);
+    return status == -ENOENT ? fail(-EPROTO, "the %s did not describe itself", s->peer->other)
                              : status;
 }
 
 /* ---- measuring ---- */
 
-static int tell_row(struct run *run, struct result *result)
+static int tell_row(struct run *run)
 {
-    struct report *report = run->request->report;
+    struct report *report = run->out.report;
+    const struct stats *stats = run->meter.stats;
     struct keepalive keepalive;
     int status = 0;
-    if (!run->plan->report_all)
-        return report->ops->row(report, result);
-    keepalive_begin(&keepalive, run->peer, 0);
-    for (uint64_t i = 0; i < run->stats->count && i < run->stats->kept_room && !status; i++)
-        status = report->ops->sample(report, i, run->stats->kept_ps[i]);
+    if (!report || !(run->out.result.final || run->out.result.count))
+        return 0;
+    keepalive_begin(&keepalive, run->session->peer, 0);
+    for (uint64_t i = 0; i < stats->count && i < stats->kept_room && !status; i++)
+        if (report->ops->sample)
+            status = report->ops->sample(report, i, stats->kept_ps[i]);
     if (!status)
-        status = report->ops->row(report, result);
+        status = report->ops->row(report, &run->out.result);
     keepalive_end(&keepalive);
     return status;
 }
 
-static int measure(struct run *run, struct interference *sum)
+/* How the other end fared, where it measured too. */
+static int swap_figures(struct run *run)
 {
-    struct result result = {.size = run->size, .stats = run->stats, .series = &run->series};
-    struct interference before, after;
-    stats_clear(run->stats);
-    run->series.count = 0;
-    int status = run->op->prepare(run, run->size);
-    interference_now(&before);
+    struct msg mine, theirs;
+    uint64_t elapsed_ps = 0;
+    struct result *r = &run->out.result;
+    int status = msg_print(&mine, "iterations=%" PRIu64 "\nelapsed_ps=%.0f\n", run->meter.done,
+                           (double)run->meter.elapsed * run->meter.clock.ps_per_tick);
     if (!status)
-        status = run->request->method->run(run);
-    interference_now(&after);
-    interference_add(&result.interference, &before, &after);
-    interference_hint(run->roams, result.interference.switches, run->stats->count);
-    interference_add(sum, &before, &after);
-    result.complete = !status;
-    /* What was measured is told, whatever ended it. */
-    char why[1024];
-    snprintf(why, sizeof why, "%s", fail_reason());
-    int told = run->stats->count ? tell_row(run, &result) : 0;
-    if (status)
-        return fail(status, "%s", why);
-    return told ? told : tell_done(run);
+        status = peer_swap(run->session->peer, &mine, &theirs);
+    if (!status && (msg_number(&theirs, "iterations", &r->reverse_count) ||
+                    msg_number(&theirs, "elapsed_ps", &elapsed_ps)))
+        status = fail(-EPROTO, "the %s's figures cannot be read", run->session->peer->other);
+    r->reverse_elapsed_s = status ? NAN : (double)elapsed_ps / 1e12;
+    return status;
 }
 
-static int one_size(struct run *run, bool initiator, struct interference *sum)
-{
-    char word[48];
-    snprintf(word, sizeof word, "size %zu", run->size);
-    int status = peer_barrier(run->peer, word, NULL, NULL);
-    if (status)
-        return status;
-    return initiator ? measure(run, sum) : run->op->serve(run, run->size);
-}
-
-static int all_sizes(struct run *run, bool initiator, struct interference *sum)
+/* Both ends, until both are done and nothing is under way any more. */
+static int both_sides(struct run *run)
 {
     int status = 0;
-    run->progress = (struct progress){0};
-    for (uint64_t size = run->plan->size.min; size <= run->plan->size.max; size *= 2)
-        run->progress.sizes++;
-    for (uint64_t size = run->plan->size.min; size <= run->plan->size.max && !status; size *= 2) {
-        run->size = (size_t)size;
-        status = one_size(run, initiator, sum);
-        run->progress.done++;
+    if (initiates(run)) {
+        meter_reset(run);
+        status = run->method->initiate(run);
+        if (!status)
+            status = tell_done(run);
     }
+    if (!status && responds(run))
+        status = run->method->respond(run);
     if (!status)
-        status = peer_barrier(run->peer, "end", NULL, NULL);
-    if (!status && initiator)
-        status = clock_check(&run->clock);
-    if (status == -ERANGE && run->plan->ignore_mismatch) {
+        status = flight_until(run, 0, UINT64_MAX);
+    if (!status && run->spec->both_ways)
+        status = swap_figures(run);
+    return status;
+}
+
+static int one_size(struct run *run, size_t size)
+{
+    char word[48], why[1024];
+    snprintf(word, sizeof word, "size %zu", size);
+    int status = prepare_size(run, size);
+    if (!status)
+        status = peer_barrier(run->session->peer, word, NULL, NULL);
+    if (!status)
+        status = both_sides(run);
+    else
+        run->out.result = (struct result){0};
+    if (!initiates(run))
+        return status;
+    /* What was measured is told, whatever ended it. */
+    snprintf(why, sizeof why, "%s", fail_reason());
+    run->out.result.complete = !status;
+    int told = tell_row(run);
+    return status ? fail(status, "%s", why) : told;
+}
+
+static int check_clock(struct run *run)
+{
+    int status = clock_check(&run->meter.clock);
+    if (status == -ERANGE && run->spec->local.ignore_mismatch) {
         warn("%s", fail_reason());
         status = 0;
     }
     return status;
 }
 
-static int connected(struct run *run, struct bench_facts *facts)
+static int all_sizes(struct run *run)
 {
-    const struct bench_request *request = run->request;
-    struct interference sum = {0};
-    int status = exchange_facts(run, facts);
-    if (status)
-        return status;
-    status = request->report->ops->begin(request->report, facts);
+    const struct spec *spec = run->spec;
+    struct progress *progress = &run->out.progress;
+    int status = 0;
+    for (uint64_t size = spec->size.min; size; size = spec_next_size(spec, size))
+        progress->sizes++;
+    for (uint64_t size = spec->size.min; size && !status; size = spec_next_size(spec, size)) {
+        status = one_size(run, (size_t)size);
+        progress->done++;
+    }
     if (!status)
-        status = all_sizes(run, facts->initiator, &sum);
+        status = peer_barrier(run->session->peer, "end", NULL, NULL);
+    return !status && initiates(run) ? check_clock(run) : status;
+}
+
+static int reported(struct run *run, const struct facts *facts)
+{
+    struct report *report = run->out.report;
     char why[1024];
+    int status = report && report->ops->begin ? report->ops->begin(report, facts) : 0;
+    if (!status)
+        status = all_sizes(run);
+    if (!report || !report->ops->end)
+        return status;
     snprintf(why, sizeof why, "%s", fail_reason());
-    int told = request->report->ops->end(request->report, status);
-    if (status)
-        return fail(status, "%s", why);
-    interference_say(&sum);
-    return told;
+    int told = report->ops->end(report, status);
+    return status ? fail(status, "%s", why) : told;
 }
 
-/* This end's buffer, as memory is named. */
-static int place(struct run *run)
+static int connected(struct run *run)
 {
-    const struct plan *plan = run->plan;
-    char name[48];
-    int64_t gpu = plan_gpu(plan, run->peer->rank);
-    if (gpu < 0)
-        return setup_place(run, plan->huge ? plan_huge[plan->huge - 1] : "host",
-                           buffer_length(run));
-    const struct memory_ops *kind;
-    unsigned count;
-    int status = gpu_find(plan->vendors[run->peer->rank], (unsigned)gpu, &kind, &count);
-    if (status)
-        return status;
-    snprintf(name, sizeof name, "%s:%u", kind->name, (unsigned)gpu);
-    return setup_place(run, name, buffer_length(run));
+    struct session *s = run->session;
+    struct facts facts = {.spec = run->spec,
+                          .op = run->op,
+                          .method = run->method,
+                          .session = s,
+                          .clock = &run->meter.clock,
+                          .proves = proves(run),
+                          .legs = run->legs,
+                          .initiator = s->peer->rank == PEER_CLIENT};
+    int status = run->op->start ? run->op->start(run) : 0;
+    if (!status)
+        status = peer_barrier(s->peer, "connected", NULL, NULL);
+    if (!status)
+        status = preview(run, facts.clock_text, sizeof facts.clock_text);
+    if (!status)
+        status = exchange_facts(run, &facts);
+    return status ? status : reported(run, &facts);
 }
 
-/* What is known when an operation counts as done. */
-static const char *proves(const struct run *run)
+int session_measure(struct session *s, const struct spec *spec, struct report *report)
 {
-    if (run->op->legs == 2)
-        return "the other end has taken the message, and its answer is in the posted buffer";
-    return run->facts.proves[run->op->verb] ? run->facts.proves[run->op->verb] : "";
-}
-
-static int opened(struct run *run)
-{
-    const struct bench_request *request = run->request;
-    struct bench_facts facts = {.title = request->title,
-                                .plan = run->plan,
-                                .set = request->set,
-                                .op = run->op,
-                                .fabric = &run->facts,
-                                .why = request->why,
-                                .choice = request->fabric,
-                                .method = request->method,
-                                .ticks = &run->clock,
-                                .initiator = run->peer->rank == PEER_CLIENT,
-                                .buffer = &run->buffer};
-    struct msg key;
-    int status = bench_can(run->plan, run->op, run->fabric, &run->facts);
-    if (!status && facts.initiator)
-        status = clock_open(&run->clock, run->plan->clock);
-    if (!status && facts.initiator)
-        status = stats_open(&run->stats, run->plan->report_all ? run->plan->iters : 0);
+    struct run run = {.handle = s->handle,
+                      .op = op_of(spec),
+                      .fabric = s->fabric,
+                      .spec = spec,
+                      .receive_at = run_receive_at(spec),
+                      .legs = spec_legs(spec),
+                      .verify = spec->data.verify,
+                      .method = method_of(spec),
+                      .session = s,
+                      .out = {.report = report}};
+    int status = initiates(&run) ? meter_open(&run) : 0;
     if (!status)
-        status = place(run);
+        status = session_connect(s);
+    run.yields = s->yields;
+    run.inbox = s->buffer.gpu ? NULL : s->buffer.address + run.receive_at;
     if (!status)
-        status = setup_compare(run);
-    if (!status)
-        status = setup_expose(run, &key);
-    if (status)
-        return status;
-    status = setup_connect(run, &key);
-    facts.proves = proves(run);
-    if (!status && run->op->start)
-        status = run->op->start(run);
-    if (!status)
-        status = peer_barrier(run->peer, "connected", NULL, NULL);
-    if (!status)
-        status = connected(run, &facts);
+        status = connected(&run);
     /* The other end hears why before its operations begin to fail. */
-    status = setup_leave(run, status);
-    run->fabric->withdraw(run->handle, &run->buffer);
+    status = session_leave(s, status);
+    meter_close(&run);
+    /* Receives stay posted, and a GPU's memory must not be freed while the other end has it open.
+     */
+    if (session_any_gpu(s))
+        status = session_release(s, status);
+    else if (run.op->start || s->facts.one_run || status)
+        session_unlink(s);
     return status;
 }
 
-int bench_run(const struct bench_request *request)
+/* ---- all of it ---- */
+
+static int as_client(struct session *s, const struct offer *offer, struct spec *spec, int wrong)
 {
-    struct run run = {.name = request->op->name,
-                      .verb = request->op->verb,
-                      .request = request,
-                      .plan = request->plan,
-                      .op = request->op,
-                      .peer = request->peer,
-                      .vendors = {request->plan->vendors[0], request->plan->vendors[1]},
-                      .buffer = {.fd = -1}};
-    struct fabric_want want = {.device = request->fabric->device,
-                               .here = request->peer->here,
-                               .nonce = request->nonce,
-                               .service = request->plan->service,
-                               .verbs = request->op->verbs,
-                               .hints = request->op->hints,
-                               .gpus = plan_gpus(request->plan),
-                               .server = request->peer->rank == PEER_SERVER};
-    int awake = setup_awake();
-    int status = setup_open(&run, request->fabric->ops, &want);
-    if (!status) {
-        status = opened(&run);
-        run.fabric->close(run.handle);
-        status = setup_free(&run, status);
-        stats_close(run.stats);
-    }
-    if (awake >= 0)
-        close(awake);
-    return setup_leave(&run, status);
+    struct msg text = {0}, answer;
+    int status = wrong ? wrong : spec_check(spec);
+    if (!status)
+        status = session_propose(s, offer, spec, &text);
+    int said = status ? session_refuse(&text, status) : 0;
+    if (!said)
+        said = peer_send(s->peer, &text);
+    s->refused = status;
+    if (status || said)
+        return said ? said : status;
+    status = peer_recv(s->peer, &answer, NULL, NULL);
+    return status ? status : session_join(s, offer, spec, &answer);
+}
+
+int session_serve(struct session *s, const struct offer *offer, const struct msg *proposal,
+                  struct spec *spec, bool same, int wrong, struct report *report)
+{
+    struct msg answer = {0};
+    int status = wrong ? wrong : session_accept(s, offer, proposal, spec, same, &answer);
+    if (status == -EINTR)
+        return session_leave(s, status);
+    int said = status ? session_refuse(&answer, status) : 0;
+    s->refused = status;
+    if (!said)
+        said = peer_send(s->peer, &answer);
+    if (said || status)
+        return said ? session_leave(s, said) : status;
+    status = session_await(s);
+    return status ? session_leave(s, status) : session_measure(s, spec, report);
+}
+
+static int as_server(struct session *s, const struct offer *offer, struct spec *spec, int wrong,
+                     struct report *report)
+{
+    char why[1024];
+    struct msg text;
+    snprintf(why, sizeof why, "%s", fail_reason());
+    int status = peer_recv(s->peer, &text, NULL, NULL);
+    if (!status)
+        status = session_refused(s, &text);
+    if (status)
+        return session_leave(s, status);
+    wrong = wrong ? fail(wrong, "%s", why) : spec_check(spec);
+    return session_serve(s, offer, &text, spec, true, wrong, report);
+}
+
+int session_run(struct session *s, const struct offer *offer, struct spec *spec, int wrong,
+                struct report *report)
+{
+    s->refused = false;
+    if (s->peer->rank == PEER_SERVER)
+        return as_server(s, offer, spec, wrong, report);
+    int status = as_client(s, offer, spec, wrong);
+    return status ? session_leave(s, status) : session_measure(s, spec, report);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A run over time, in bounded memory: when there is no more room, neighbours become one. */
-#include "bench/bench.h"
+#include "bench/stats.h"
 
 static void join(struct interval *into, const struct interval *next)
 {

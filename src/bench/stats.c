@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Samples: a log-linear histogram of 512 steps an octave (so a value is known within 0.1 %), and
  * running moments. Memory does not depend on how many samples there are, unless they are kept. */
-#include "bench/bench.h"
+#include "bench/stats.h"
+#include "memory/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>

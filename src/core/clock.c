@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clocks: calibration of the cycle counter, and what reading a clock costs.
- * The counter is calibrated once a process because it takes 100 ms; later opens share it. */
+/* Clocks: calibration of the cycle counter, and the cost of reading a clock. The counter is
+ * calibrated once per process because that takes 100 ms; later opens share it. */
 #include "core/clock.h"
 #include "core/core.h"
 
@@ -73,9 +73,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The mean of the middle half of all pairs. Where a counter moves in coarse steps the median falls
- * now on one step, now on the next; this does not jump, and is the median where the steps are fine.
- */
+/* The mean of the middle half of all pairs. If the counter advances in coarse steps, the median
+ * jumps between two steps; this mean does not, and equals the median if the steps are fine. */
 static double cost_ticks(const struct clock *clock)
 {
     uint64_t pair[COST_PAIRS], sum = 0;
@@ -112,7 +111,7 @@ int clock_check(const struct clock *clock)
     if (clock->kind != CLOCK_CYCLES)
         return 0;
     both_clocks(&ticks, &raw_ns);
-    /* Too short a time since the start proves nothing. */
+    /* Too little time has passed for a comparison. */
     if (raw_ns - clock->first_raw_ns < 1000000)
         return 0;
     double now =

@@ -12,16 +12,16 @@ enum clock_kind { CLOCK_GETTIME = 1, CLOCK_CYCLES = 2 };
 struct clock {
     enum clock_kind kind;
     double ps_per_tick;
-    uint64_t cost_ps;                   /* what two reads back to back show: the clock's own cost */
-    uint64_t first_ticks, first_raw_ns; /* for the second look at the calibration */
+    uint64_t cost_ps;                   /* the clock's own cost: two reads back to back */
+    uint64_t first_ticks, first_raw_ns; /* for the check of the calibration */
 };
 
 /* Prepares a clock and measures its cost. Cycles are calibrated against MONOTONIC_RAW for 100 ms,
- * once a process; -ENOTSUP if the CPU's counter is not invariant. */
+ * once per process; -ENOTSUP if the CPU's counter is not invariant. */
 int clock_open(struct clock *clock, enum clock_kind kind);
 
-/* Compares the calibration with what the whole time since clock_open shows. -ERANGE, and a
- * sentence, if they differ by more than one in a thousand. */
+/* Compares the calibration with the rate since clock_open. -ERANGE and an error message if they
+ * differ by more than 0.1 %. */
 int clock_check(const struct clock *clock);
 
 /* Now, for deadlines: never goes back, not for samples. */
@@ -59,8 +59,8 @@ static inline uint64_t clock_cycles(void)
 }
 #endif
 
-/* A read that may drift a little among the instructions around it: for intervals of which many
- * follow each other without a gap, so that what one loses the next gains. */
+/* A read that the CPU may reorder with its neighbours: for many consecutive intervals without gaps,
+ * where an error of one is corrected in the next. */
 static inline uint64_t clock_read_unfenced(const struct clock *clock)
 {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one error idiom: a status travels up, its sentence waits here, one a thread. */
+/* The one error idiom: the status is returned, its message is kept here, one per thread. */
 #include "core/core.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 static _Thread_local char reason[1024];
 static void (*warn_sink)(const char *sentence);
 
-/* Words from the other end, or from the command line, do not reach a terminal as commands to it. */
+/* Text from the other end or the command line must not reach a terminal as control sequences. */
 static void disarm(char *sentence)
 {
     for (char *at = sentence; *at; at++)
@@ -20,7 +20,7 @@ static void disarm(char *sentence)
 
 int fail(int status, const char *format, ...)
 {
-    /* A sentence may quote the one before it. */
+    /* A message may quote the previous one. */
     char sentence[sizeof reason];
     va_list words;
     va_start(words, format);

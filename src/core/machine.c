@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this machine is, for whoever reads a result later. What cannot be found out is left out. */
+/* A description of this machine for readers of a result. Unknown facts are left out. */
 #include "core/machine.h"
 #include "core/core.h"
 
@@ -20,7 +20,7 @@ static bool cpu_word(const char *root, const char *name, char *text, size_t room
     return system_value(root, name, text, room, "/proc/cpuinfo");
 }
 
-/* Arm's CPUs say who made them by number. */
+/* Arm CPUs give their vendor as a number. */
 static bool arm_model(const char *root, char *text, size_t room)
 {
     static const struct {
@@ -72,7 +72,7 @@ static void one_line(char *value)
             *at = ' ';
 }
 
-/* ---- what stands between us and the metal ---- */
+/* ---- the hypervisor ---- */
 
 /* The CPU itself names the hypervisor. */
 static bool hypervisor_signature(char *text, size_t room)
@@ -92,8 +92,8 @@ static bool hypervisor_signature(char *text, size_t room)
     return false;
 }
 
-/* A hypervisor shows itself to x86 in a CPU flag, to Arm in the device tree, and names itself here
- * or there. */
+/* A hypervisor shows in a CPU flag on x86, in the device tree on Arm, and its name in one of
+ * several places. */
 static bool hypervisor(const char *root, char *text, size_t room)
 {
     static const char tree[] = "/sys/firmware/devicetree/base/hypervisor/compatible";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading weft-NAME.so. Vendor libraries take over signals when they are loaded, so every handler
- * is put back; they are never unloaded, because they leave threads and exit handlers behind. */
+/* Loading weft-NAME.so. Vendor libraries install signal handlers when they are loaded, so every
+ * handler is restored; they are never unloaded, because their threads and exit handlers remain. */
 #include "core/core.h"
 
 #include <ctype.h>
@@ -67,8 +67,8 @@ bool module_exists(const char *name)
     return find_path(path, sizeof path, name);
 }
 
-/* Not held while a library has its way, which may wait for another process. Nobody's handler is
- * taken from him while he is at it either: some libraries try out instructions by a signal. */
+/* Not held while a library runs, which may wait for another process. Handlers are not restored
+ * while any library runs: some libraries probe instructions with a signal. */
 static struct {
     pthread_mutex_t lock;
     unsigned users;

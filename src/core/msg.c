@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small bounded texts that two ends exchange. */
+/* Small texts of limited length that two ends exchange. */
 #include "core/core.h"
 
 #include <errno.h>
@@ -39,7 +39,8 @@ int msg_add(struct msg *msg, const char *format, ...)
     return status;
 }
 
-int msg_value(const struct msg *msg, const char *key, char *value, size_t room)
+/* The value of a key, or NULL. */
+static const char *find(const struct msg *msg, const char *key, size_t *length)
 {
     size_t key_length = strlen(key);
     const char *end = msg->bytes + msg->length;
@@ -50,16 +51,25 @@ int msg_value(const struct msg *msg, const char *key, char *value, size_t room)
         if ((size_t)(stop - line) > key_length && memcmp(line, key, key_length) == 0 &&
             line[key_length] == '=') {
             const char *text = line + key_length + 1;
-            size_t length = (size_t)(stop - text);
-            if (length >= room)
-                return fail(-EMSGSIZE, "%s: a value of %zu bytes", key, length);
-            memcpy(value, text, length);
-            value[length] = '\0';
-            return 0;
+            *length = (size_t)(stop - text);
+            return text;
         }
         line = stop + 1;
     }
-    return -ENOENT;
+    return NULL;
+}
+
+int msg_value(const struct msg *msg, const char *key, char *value, size_t room)
+{
+    size_t length;
+    const char *text = find(msg, key, &length);
+    if (!text)
+        return -ENOENT;
+    if (length >= room)
+        return fail(-EMSGSIZE, "%s: a value of %zu bytes", key, length);
+    memcpy(value, text, length);
+    value[length] = '\0';
+    return 0;
 }
 
 int msg_number(const struct msg *msg, const char *key, uint64_t *number)
@@ -74,6 +84,40 @@ int msg_number(const struct msg *msg, const char *key, uint64_t *number)
         return 0;
     }
     if (unit_number(text, number))
-        return fail(-EPROTO, "%s in a message is no number: %s", key, text);
+        return fail(-EPROTO, "%s in a message is not a number: %s", key, text);
+    return 0;
+}
+
+int msg_add_hex(struct msg *msg, const char *key, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    int status = msg_add(msg, "%s=", key);
+    for (size_t i = 0; i < length && !status; i++)
+        status = msg_add(msg, "%02x", at[i]);
+    return status ? status : msg_add(msg, "\n");
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int msg_hex(const struct msg *msg, const char *key, void *bytes, size_t room, size_t *length)
+{
+    size_t digits;
+    const char *text = find(msg, key, &digits);
+    if (!text)
+        return fail(-EPROTO, "%s is missing in a message", key);
+    if (digits % 2)
+        return fail(-EPROTO, "%s in a message has %zu hexadecimal digits", key, digits);
+    if (digits / 2 > room)
+        return fail(-EMSGSIZE, "%s: a value of %zu bytes, at most %zu", key, digits / 2, room);
+    *length = digits / 2;
+    for (size_t i = 0; i < *length; i++) {
+        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return fail(-EPROTO, "%s in a message is not hexadecimal", key);
+        ((unsigned char *)bytes)[i] = (unsigned char)(high << 4 | low);
+    }
     return 0;
 }

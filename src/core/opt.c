@@ -40,9 +40,25 @@ enum opt_origin opt_origin(const struct opt_set *set, const struct opt *row)
     return set->origin[row - set->rows];
 }
 
+struct opt opt_whole(const struct opt *row)
+{
+    struct opt whole = *row;
+    const struct opt *of = row->of;
+    if (!of)
+        return whole;
+    whole.field = of->field;
+    whole.type = row->type ? row->type : of->type;
+    whole.choices = row->choices ? row->choices : of->choices;
+    if (!row->max) {
+        whole.min = of->min;
+        whole.max = of->max;
+    }
+    return whole;
+}
+
 /* ---- values ---- */
 
-/* The accepted form ends every sentence about a bad value. */
+/* Every error message about a bad value ends with what is accepted. */
 static int bad(const struct opt *row, const char *what, const char *value, const char *format, ...)
 {
     char accepted[256];
@@ -115,13 +131,12 @@ static int to_sizes(const struct opt *row, const char *text, struct opt_range *r
     if (min > max)
         return bad(row, "has its minimum above its maximum", text, "MIN:MAX");
     if (colon && (!power_of_two(min) || !power_of_two(max)))
-        return bad(row, "is a range that does not go from power of two to power of two", text,
-                   "such as 1:8192");
+        return bad(row, "needs powers of two at both ends of a range", text, "such as 1:8192");
     *range = (struct opt_range){min, max};
     return 0;
 }
 
-/* How many single-letter edits part two words, at most 3. */
+/* The edit distance of two words, at most 3. */
 static unsigned distance(const char *a, const char *b, unsigned limit)
 {
     while (*a && *a == *b)
@@ -186,6 +201,11 @@ static int to_text(const struct opt *row, const char *text, char *field)
     return 0;
 }
 
+static uint64_t scale_of(const struct opt *row)
+{
+    return row->scale ? row->scale : 1;
+}
+
 static int to_field(const struct opt *row, void *field, const char *text)
 {
     uint64_t number;
@@ -199,8 +219,11 @@ static int to_field(const struct opt *row, void *field, const char *text)
     case OPT_NUMBER:
     case OPT_AMOUNT:
         status = to_number(row, text, &number);
+        if (!status && number > UINT64_MAX / scale_of(row))
+            return bad(row, "is out of range", text, "accepted: up to %llu",
+                       (unsigned long long)(UINT64_MAX / scale_of(row)));
         if (!status)
-            *(uint64_t *)field = number;
+            *(uint64_t *)field = number * scale_of(row);
         break;
     case OPT_INDEX:
         status = to_number(row, text, &number);
@@ -221,6 +244,7 @@ static int to_field(const struct opt *row, void *field, const char *text)
     case OPT_TEXT:
         return to_text(row, text, field);
     case OPT_LINE:
+    case OPT_SAME:
         break;
     }
     return status;
@@ -228,7 +252,8 @@ static int to_field(const struct opt *row, void *field, const char *text)
 
 int opt_assign(struct opt_set *set, const struct opt *row, const char *text, enum opt_origin origin)
 {
-    int status = to_field(row, (char *)set->base + row->field, text);
+    struct opt whole = opt_whole(row);
+    int status = to_field(&whole, (char *)set->base + whole.field, text);
     if (!status)
         set->origin[row - set->rows] = (uint8_t)origin;
     return status;
@@ -261,16 +286,23 @@ static void to_nothing(const struct opt *row, void *field)
         *(char *)field = '\0';
         break;
     case OPT_LINE:
+    case OPT_SAME:
         break;
     }
 }
 
+void opt_clear(struct opt_set *set, const struct opt *row, enum opt_origin origin)
+{
+    struct opt whole = opt_whole(row);
+    to_nothing(&whole, (char *)set->base + whole.field);
+    set->origin[row - set->rows] = (uint8_t)origin;
+}
+
 static void to_default(struct opt_set *set, const struct opt *row)
 {
-    to_nothing(row, (char *)set->base + row->field);
+    opt_clear(set, row, OPT_BY_DEFAULT);
     if (row->fallback)
         opt_assign(set, row, row->fallback, OPT_BY_DEFAULT);
-    set->origin[row - set->rows] = OPT_BY_DEFAULT;
 }
 
 void opt_defaults(struct opt_set *set)
@@ -280,8 +312,9 @@ void opt_defaults(struct opt_set *set)
             to_default(set, row);
 }
 
-void opt_format(const struct opt *row, const void *base, char *text, size_t room)
+void opt_format(const struct opt *given, const void *base, char *text, size_t room)
 {
+    struct opt whole = opt_whole(given), *row = &whole;
     const void *field = (const char *)base + row->field;
     const int64_t *pair = field;
     const struct opt_range *range = field;
@@ -294,7 +327,8 @@ void opt_format(const struct opt *row, const void *base, char *text, size_t room
     case OPT_NUMBER:
     case OPT_AMOUNT:
         if (*(const uint64_t *)field || row->fallback)
-            snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)field);
+            snprintf(text, room, "%llu",
+                     (unsigned long long)(*(const uint64_t *)field / scale_of(row)));
         break;
     case OPT_INDEX:
         if (pair[0] >= 0)
@@ -325,8 +359,15 @@ void opt_format(const struct opt *row, const void *base, char *text, size_t room
         snprintf(text, room, "%s", (const char *)field);
         break;
     case OPT_LINE:
+    case OPT_SAME:
         break;
     }
+}
+
+const char *opt_choice_name(const struct opt *row, int choice)
+{
+    struct opt whole = opt_whole(row);
+    return choice ? whole.choices[choice - 1] : NULL;
 }
 
 /* ---- the command line ---- */
@@ -363,7 +404,7 @@ static int long_option(struct opt_set *set, const char *word, const char *next, 
     const struct opt *row = length > 1 ? opt_find(set, name) : NULL;
     if (!row)
         return unknown(set, name);
-    if (row->type == OPT_FLAG) {
+    if (opt_whole(row).type == OPT_FLAG) {
         if (value)
             return bad(row, "takes no value", value + 1, "accepted: nothing");
         return opt_assign(set, row, "1", OPT_BY_USER);
@@ -384,7 +425,7 @@ static int short_options(struct opt_set *set, const char *word, const char *next
         const struct opt *row = opt_find(set, letter);
         if (!row)
             return fail(-EINVAL, "unknown option: -%s (--help lists all)", letter);
-        if (row->type == OPT_FLAG) {
+        if (opt_whole(row).type == OPT_FLAG) {
             int status = opt_assign(set, row, "1", OPT_BY_USER);
             if (status)
                 return status;
@@ -415,7 +456,7 @@ int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **pla
         } else if (options && word[0] == '-' && word[1]) {
             status = short_options(set, word + 1, next, &used);
         } else if (*given == room) {
-            status = fail(-EINVAL, "one word too many: \"%s\" (\"%s\" stands already)", word,
+            status = fail(-EINVAL, "unexpected argument: \"%s\" (\"%s\" was given before)", word,
                           room ? places[room - 1] : "");
         } else {
             places[(*given)++] = word;
@@ -445,76 +486,6 @@ int opt_parse_list(struct opt_set *set, const char *text)
         int status = opt_assign(set, row, value ? value : "", OPT_BY_USER);
         if (status)
             return status;
-    }
-    return 0;
-}
-
-/* ---- the wire ---- */
-
-int opt_encode(const struct opt_set *set, struct msg *text)
-{
-    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
-        char value[512];
-        if (!(row->flags & OPT_SHARED))
-            continue;
-        opt_format(row, set->base, value, sizeof value);
-        int status = value[0] ? msg_add(text, "%s=%s\n", row->name, value) : 0;
-        if (status)
-            return status;
-    }
-    return 0;
-}
-
-/* A line that no row answers to would be an option silently ignored. */
-static int all_known(const struct opt_set *set, const struct msg *text)
-{
-    for (size_t at = 0, length; at < text->length; at += length + 1) {
-        char name[64];
-        const char *line = text->bytes + at;
-        const char *end = memchr(line, '\n', text->length - at);
-        length = end ? (size_t)(end - line) : text->length - at;
-        if (!length || *line == '.')
-            continue;
-        const char *equals = memchr(line, '=', length);
-        size_t name_length = equals ? (size_t)(equals - line) : length;
-        if (name_length >= sizeof name)
-            name_length = sizeof name - 1;
-        memcpy(name, line, name_length);
-        name[name_length] = '\0';
-        const struct opt *row = name_length > 1 ? opt_find(set, name) : NULL;
-        if (!row || !(row->flags & OPT_SHARED))
-            return fail(-EINVAL, "option --%s is not known here: another version?", name);
-    }
-    return 0;
-}
-
-int opt_decode(struct opt_set *set, const struct msg *text,
-               void (*overridden)(const struct opt *row, const char *was, const char *now))
-{
-    int known = memchr(text->bytes, '\0', text->length)
-                    ? fail(-EINVAL, "options with a NUL in them")
-                    : all_known(set, text);
-    if (known)
-        return known;
-    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
-        char was[512], now[512];
-        bool mine = opt_origin(set, row) == OPT_BY_USER;
-        if (!(row->flags & OPT_SHARED))
-            continue;
-        opt_format(row, set->base, was, sizeof was);
-        int status = msg_value(text, row->name, now, sizeof now);
-        if (status == -ENOENT && row->fallback)
-            return fail(-EINVAL, "option --%s is missing: another version?", row->name);
-        if (status == -ENOENT) {
-            /* What the client left open is open here too. */
-            to_nothing(row, (char *)set->base + row->field);
-            set->origin[row - set->rows] = OPT_BY_PEER;
-        } else if (status || opt_assign(set, row, now, OPT_BY_PEER)) {
-            return -EINVAL;
-        }
-        opt_format(row, set->base, now, sizeof now);
-        if (mine && overridden && strcmp(was, now) != 0)
-            overridden(row, was, now);
     }
     return 0;
 }

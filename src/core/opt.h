@@ -7,6 +7,7 @@
 #include "core/core.h"
 
 enum opt_type {
+    OPT_SAME,   /* in a row with `of`: the type of that row */
     OPT_FLAG,   /* bool */
     OPT_NUMBER, /* uint64_t within min..max; 0 when neither given nor defaulted */
     OPT_AMOUNT, /* the same, with K, M or G for 1024s */
@@ -24,11 +25,11 @@ struct opt_range {
 };
 
 enum {
-    OPT_SHARED = 1,  /* the client decides it and tells the server */
-    OPT_OURS = 2,    /* not in the command line people know: helped under its own heading */
-    OPT_SETTING = 4, /* stands in a device name, without dashes */
+    OPT_SHARED = 1,  /* the client decides it and sends it to the server */
+    OPT_OURS = 2,    /* not in the original command line: under its own heading in help */
+    OPT_SETTING = 4, /* part of a device name, without dashes */
     OPT_BARE = 8,    /* help does not show that it takes a value */
-    OPT_REPEATS = 16 /* a text that may be given again: one a line */
+    OPT_REPEATS = 16 /* a text that may be given again: one per line */
 };
 
 /* One option, all of it. Parsing, --help, defaults, the text on the wire and the line of the
@@ -38,12 +39,15 @@ struct opt {
     const char *name; /* NULL only for OPT_LINE */
     enum opt_type type;
     size_t field;         /* offset in the struct that is filled */
-    const char *fallback; /* the default as one would type it; NULL: not given */
-    const char *word;     /* the argument's word in help; NULL for flags */
+    const struct opt *of; /* this is a tool's name for that row: missing members come from there */
+    uint64_t scale;       /* numbers: the field is what is typed times this; 0: 1 */
+    const char *fallback; /* the default, as typed; NULL: not given */
+    const char *word;     /* the argument in help; NULL for flags */
     const char *help;     /* lines separated by \n */
     uint64_t min, max;
     const char *const *choices; /* ends with NULL */
     unsigned flags;
+    size_t param;      /* 1 + offset in the library's parameters; 0: not one of them */
     unsigned takes;    /* which tools of a family have this row: bits of the family's own */
     int header;        /* place in the header, 0: none */
     const char *label; /* in the header */
@@ -53,17 +57,20 @@ struct opt {
 };
 
 enum opt_origin { OPT_BY_DEFAULT, OPT_BY_USER, OPT_BY_PEER };
-enum { OPT_MAX = 64 };
+enum { OPT_MAX = 96 };
+
+/* After every table of rows: there is room for the origins of so many rows only. */
+#define OPT_FITS(rows) _Static_assert(LENGTH(rows) <= OPT_MAX, "more option rows than OPT_MAX")
 
 /* Rows bound to the struct they fill. Rows end with one that has neither name nor label. */
 struct opt_set {
     const struct opt *rows;
-    unsigned takes; /* rows whose takes share no bit with this are not there; 0: all are */
+    unsigned takes; /* rows whose takes share no bit with this are left out; 0: none are */
     void *base;
     uint8_t origin[OPT_MAX];
 };
 
-/* The next row of the set behind row (NULL: the first), NULL at the end. */
+/* The next row of the set after row (NULL: the first), NULL at the end. */
 const struct opt *opt_next(const struct opt_set *set, const struct opt *row);
 
 /* The row of that name or letter, or NULL. */
@@ -73,28 +80,41 @@ enum opt_origin opt_origin(const struct opt_set *set, const struct opt *row);
 
 void opt_defaults(struct opt_set *set);
 
-/* Sets one row from text; -EINVAL and the sentence with the value and what is accepted. */
+/* Sets one row to what it is when it is neither given nor defaulted. */
+void opt_clear(struct opt_set *set, const struct opt *row, enum opt_origin origin);
+
+/* Sets one row from text; -EINVAL and a message with the value and what is accepted. */
 int opt_assign(struct opt_set *set, const struct opt *row, const char *text,
                enum opt_origin origin);
 
-/* The argument vector, argv[0] left out. Words that are no option are kept in places, -EINVAL if
- * there are more than room; *given says how many. */
+/* The argument vector without argv[0]. Words that are not options are kept in places, -EINVAL if
+ * there are more than room; *given is their number. */
 int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **places, int room,
               int *given);
 
 /* "delay=2us,jitter=100ns": the same rows, as the tail of a device name. */
 int opt_parse_list(struct opt_set *set, const char *text);
 
-/* The value as one would type it. */
+/* The value as it would be typed. */
 void opt_format(const struct opt *row, const void *base, char *text, size_t room);
+
+/* The row, completed from the row in `of`. */
+struct opt opt_whole(const struct opt *row);
+
+/* The name of a choice, as typed; NULL for 0. */
+const char *opt_choice_name(const struct opt *row, int choice);
 
 /* All shared rows as lines "name=value". */
 int opt_encode(const struct opt_set *set, struct msg *text);
 
-/* Fills shared rows from such lines, which come from outside: anything else is -EINVAL, but for
- * lines that begin with a full stop, which are the caller's. Calls
- * overridden for every row the user had set to another value; was is what he had set. */
-int opt_decode(struct opt_set *set, const struct msg *text,
+/* Fills shared rows from such lines, which come from outside: anything else is -EINVAL, except
+ * lines that begin with a full stop, which are the caller's. */
+int opt_decode(struct opt_set *set, const struct msg *text);
+
+/* For rows with `of`, after the shared rows were filled from the other end: they become
+ * OPT_BY_PEER. before is the struct as it was; overridden is called for every row that the user had
+ * set to another value. */
+void opt_adopt(struct opt_set *set, const void *before,
                void (*overridden)(const struct opt *row, const char *was, const char *now));
 
 /* What {Op} and {ops} stand for. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small files of /proc and /sys. Whatever is in them is bounded, ends with a NUL and cannot talk to
- * a terminal; the root stands before every path, so that tests can show another machine. */
+/* Small files of /proc and /sys. Their text is cut to its room, ends with a NUL and contains no
+ * control characters; root is prepended to every path, so that tests can show another machine. */
 #include "core/core.h"
 #include "core/machine.h"
 
@@ -162,7 +162,7 @@ bool cpus_has(const char *list, unsigned cpu)
 
 /* ---- control groups ---- */
 
-/* The group's folder and those above it. */
+/* The folder of the group and its parents. */
 static void climb(char *folder, size_t top, bool unified, system_group *visit, void *arg)
 {
     while (strlen(folder) >= top) {

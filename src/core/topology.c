@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the CPUs belong together. A group of CPUs is counted where its first member is met, so that
- * nothing has to be remembered. */
+/* Sockets, cores and threads. A group of CPUs is counted at its first member, so that no state is
+ * needed. */
 #include "core/core.h"
 #include "core/machine.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Digits at the start of text; *rest is what stands behind them. */
+/* Digits at the start of text; *rest is the text after them. */
 static int digits(const char *text, uint64_t *number, const char **rest)
 {
     uint64_t value = 0;
@@ -73,7 +73,7 @@ int unit_time(const char *text, uint64_t *ps)
 
 void unit_us(double us, char *text, size_t room)
 {
-    /* What would round up to 1.000 is printed as 1.00. */
+    /* A value that would round up to 1.000 is printed as 1.00. */
     snprintf(text, room, us < 0.9995 ? "%.3f" : "%.2f", us);
 }
 

@@ -9,7 +9,7 @@ enum { FABRIC_DEVICE_MAX = 128 };
 
 struct fabric_choice {
     const struct fabric_ops *ops;
-    char device[FABRIC_DEVICE_MAX]; /* what stands behind the prefix */
+    char device[FABRIC_DEVICE_MAX]; /* what follows the prefix */
     bool named;                     /* the user named the fabric */
 };
 
@@ -17,7 +17,7 @@ struct fabric_choice {
  * the fabrics in order. -ENODEV and a sentence that lists what there is. */
 int fabric_choose(const char *text, struct fabric_choice *choice);
 
-/* The fabrics that may be there, those that are built in first; NULL behind the last. */
+/* The fabrics that may be there, those that are built in first; NULL after the last. */
 const char *fabric_name(size_t number);
 bool fabric_built_in(const char *name);
 

@@ -10,7 +10,28 @@
 
 enum { MODULES_MOST = 16 };
 
-static const struct fabric_ops *const built_in[] = {&fabric_soft, &fabric_null};
+#define FABRIC_MODULE(...)
+#define FABRIC_BUILT_IN(name, ...) extern const struct fabric_ops fabric_##name;
+#include "fabric/fabrics.def"
+#undef FABRIC_BUILT_IN
+
+#define FABRIC_BUILT_IN(name, ...) &fabric_##name,
+static const struct fabric_ops *const built_in[] = {
+#include "fabric/fabrics.def"
+};
+#undef FABRIC_BUILT_IN
+#undef FABRIC_MODULE
+
+/* Those that may be there as modules, and what they stand on. */
+#define FABRIC_BUILT_IN(...)
+#define FABRIC_MODULE(name, package, library, ...) {#name, library},
+static const struct {
+    const char *name, *needs;
+} loadable[] = {
+#include "fabric/fabrics.def"
+};
+#undef FABRIC_MODULE
+#undef FABRIC_BUILT_IN
 
 const char *fabric_verb_name(enum verb verb)
 {
@@ -29,6 +50,9 @@ static const struct fabric_host host = {.abi = FABRIC_ABI,
                                         .msg_add = msg_add,
                                         .msg_value = msg_value,
                                         .msg_number = msg_number,
+                                        .msg_add_hex = msg_add_hex,
+                                        .msg_hex = msg_hex,
+                                        .random_word = random_word,
                                         .memory_enough = memory_enough};
 
 bool fabric_built_in(const char *name)
@@ -39,7 +63,7 @@ bool fabric_built_in(const char *name)
     return false;
 }
 
-/* A module is entered once, whoever asks for it again, and in whatever thread. */
+/* A module is entered once, however often it is asked for, and in whatever thread. */
 static const struct fabric_ops *enter(fabric_entry *entry)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,12 +129,6 @@ static void look_for(void *arg, const char *device, const char *what)
     if (n > 0 && s->used + (size_t)n < sizeof s->all)
         s->used += (size_t)n;
 }
-
-/* Those that may be there as modules, and what they stand on. */
-static const struct {
-    const char *name, *needs;
-} loadable[] = {{"uct", "UCX (Debian's package libucx0)"},
-                {"ofi", "libfabric (Debian's package libfabric1)"}};
 
 const char *fabric_name(size_t number)
 {
@@ -227,7 +245,7 @@ int fabric_try(const struct fabric_choice *choice, uint64_t service, unsigned gp
                struct fabric_facts *facts)
 {
     struct fabric_want want = {
-        .device = choice->device, .here = "", .nonce = "", .service = service, .gpus = gpus};
+        .device = choice->device, .here = "", .service = service, .gpus = gpus};
     struct fabric *handle;
     int status = fabric_open(choice->ops, &handle, &want, facts);
     if (!status)

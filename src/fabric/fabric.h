@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of fabric: THE PORT. A fabric moves bytes between two ends; it is one table, whether
  * built in (null, soft) or loaded as a module. null/null.c is the commented manual for writing one.
- * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with his deadline.
+ * Verbs, poll and connect never block, sleep or yield: waiting is the caller's, with its deadline.
  */
 #ifndef WEFT_FABRIC_H
 #define WEFT_FABRIC_H
@@ -9,7 +9,7 @@
 #include "fabric/amo.h"
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 3 };
+enum { FABRIC_ABI = 4 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -47,7 +47,7 @@ enum hint {
 enum layout { LAYOUT_SHORT, LAYOUT_BCOPY, LAYOUT_ZCOPY, LAYOUTS };
 #define LAYOUT_HINT(layout) (1U << (HINT_SHORT + (layout)))
 
-/* The other end's memory as connect found it. Owned by the fabric until close. */
+/* The other end's memory as connect found it. Owned by the fabric until leave or close. */
 struct remote {
     char *address; /* where it is mapped here, or NULL */
     size_t length;
@@ -66,7 +66,7 @@ struct xfer {
     unsigned how;        /* HINT bits */
     uint64_t id;         /* comes back in the completion */
     uint64_t header;     /* am only: the first eight bytes of the message */
-    size_t header_bytes; /* am only: what travels before the payload, 0 or at least 8; behind the
+    size_t header_bytes; /* am only: what travels before the payload, 0 or at least 8; after the
                             first eight it is zeroes. SHORT takes 8 */
     struct {
         uint8_t op, type, compare_op, fetch;
@@ -92,6 +92,10 @@ struct fabric_facts {
     const char *why_not[HINTS]; /* the reason of each hint not honoured */
     bool alone;                 /* the other end takes no part and no byte moves */
     bool own_memory;            /* expose must place the memory itself */
+    bool one_run; /* the library underneath does not stand several kinds of runs on one meeting:
+                     leave after each */
+    bool follows_here; /* which device was opened depends on want.here: a caller that
+                          learns it later must open again */
     size_t max_inline, max_send;
     size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
                                           header may have in a layout; 0: has no such layout */
@@ -112,15 +116,32 @@ struct fabric_facts {
 };
 
 struct fabric_want {
-    const char *device; /* what stands behind "FABRIC:" */
-    const char *here;   /* our end of the control connection, numeric, or "" */
-    const char *nonce;  /* known to both ends of this run and to nobody else */
+    const char *device; /* what follows "FABRIC:" */
+    const char *here;   /* our end of the control connection, numeric; "": not known yet */
     uint64_t service;
     unsigned verbs, hints;
     unsigned gpus; /* whose GPU memory will be exposed at either end, as far as it is known: bits */
     bool server;   /* the end that was asked, not the one that asks */
     bool looks;    /* the data of arrivals will be looked at */
 };
+
+/* One meeting with another end: what connect needs to know of it. */
+struct fabric_meeting {
+    const char *nonce;         /* known to both ends of this meeting and to nobody else; never used
+                                  again, not even with the same end */
+    const struct msg *address; /* the other end's, from its address() */
+    const struct msg *keys;    /* of its regions, from its expose() */
+    int count;                 /* of keys */
+};
+
+/* A nonce as one word, for a first message that shows which meeting it belongs to. */
+static inline uint64_t fabric_nonce_word(const char *nonce)
+{
+    uint64_t word = 14695981039346656037U;
+    for (const char *at = nonce; *at; at++)
+        word = (word ^ (unsigned char)*at) * 1099511628211U;
+    return word;
+}
 
 struct fabric {
     const struct fabric_ops *ops; /* first member of every fabric's own struct */
@@ -135,21 +156,29 @@ struct fabric_ops {
     int (*list)(void (*say)(void *arg, const char *device, const char *what), void *arg);
 
     int (*open)(struct fabric **fabric, const struct fabric_want *want, struct fabric_facts *facts);
-    /* Drops what is posted; never waits for the other end. */
+    /* leave, and the rest. */
     void (*close)(struct fabric *fabric);
 
-    /* Makes a region reachable; places it too if it has no address. key is for the other end. */
+    /* Makes a region reachable; places it too if it has no address. key is for the other end of one
+     * meeting. Of a region that is exposed already only the key is asked for. */
     int (*expose)(struct fabric *fabric, struct region *region, struct msg *key);
+    /* Sends nothing to an end that is known to be gone, and never waits for one. */
     void (*withdraw)(struct fabric *fabric, struct region *region);
 
-    /* This end's address for the other's connect: text, never our structs. */
+    /* This end's address for the other's connect, in one meeting: text, never our structs. */
     int (*address)(struct fabric *fabric, struct msg *mine);
-    /* DONE once bytes can go both ways; LATER: call again; or -errno. keys are the other end's,
-     * and remote gets an entry for each. */
-    int (*connect)(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+    /* DONE once bytes can go both ways; LATER: call again with the same meeting; or -errno. remote
+     * gets an entry for each key. */
+    int (*connect)(struct fabric *fabric, const struct fabric_meeting *meeting,
                    struct remote *remote);
+    /* Ends the meeting: the other end is forgotten, what is posted or under way is dropped, remotes
+     * and keys are no longer good. The device stays open and regions stay exposed; for the next
+     * meeting, with this end or another, ask for address and keys again. Never waits for the other
+     * end, which may be dead; does nothing if there is no meeting. */
+    void (*leave)(struct fabric *fabric);
 
-    /* NULL: cannot. Operations that poll has not completed may be forgotten only by close. */
+    /* NULL: cannot. Operations that poll has not completed may be forgotten only by leave or close.
+     */
     int (*write)(struct fabric *fabric, const struct xfer *xfer); /* bytes in the target's memory */
     int (*read)(struct fabric *fabric, const struct xfer *xfer);  /* bytes in ours */
     int (*send)(struct fabric *fabric, const struct xfer *xfer);  /* our buffer may be reused;
@@ -177,6 +206,10 @@ struct fabric_host {
     int (*msg_add)(struct msg *msg, const char *format, ...) __attribute__((format(printf, 2, 3)));
     int (*msg_value)(const struct msg *msg, const char *key, char *value, size_t room);
     int (*msg_number)(const struct msg *msg, const char *key, uint64_t *number);
+    int (*msg_add_hex)(struct msg *msg, const char *key, const void *bytes, size_t length);
+    int (*msg_hex)(const struct msg *msg, const char *key, void *bytes, size_t room,
+                   size_t *length);
+    int (*random_word)(uint64_t *word);
     int (*memory_enough)(uint64_t bytes);
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA's GPUs, by the CUDA driver library. Every open GPU has a stream of its own, and a copy
- * ends with its synchronisation: without it, copies within the GPU, and small ones from the host,
- * are merely under way when the call returns. Few bytes may be copied by a kernel instead, which
- * says itself when they are there: both are timed when the GPU is opened, and the faster is taken.
- */
+/* NVIDIA GPUs, through the CUDA driver library. Every open GPU has its own stream, and a copy ends
+ * with its synchronisation: without it, copies within the GPU, and small ones from the host, may
+ * still be running when the call returns. A kernel may copy small sizes instead and signal the end
+ * itself: both ways are timed when the GPU is opened, and the faster one is used. */
 #include "core/clock.h"
 #include "memory/cuda_kernel.h"
 #include "memory/gpu.h"
@@ -136,7 +135,7 @@ static inline int use(const struct gpu *gpu)
     return gpu_is_new(gpu) ? gpu_told(gpu, cu.set_current(gpu->context)) : 0;
 }
 
-/* Nothing is given back where a kernel does not end: whoever frees waits for all that runs. */
+/* Nothing is freed while a kernel does not end: freeing waits for everything that runs. */
 static atomic_bool stuck;
 
 static bool may_free(const struct gpu *gpu)
@@ -186,7 +185,7 @@ struct small {
     uint32_t number;
 };
 
-/* Not there after so many looks: why? 0 to look on. */
+/* Not done after so many polls: why? 0 to continue polling. */
 static int small_why(struct gpu *gpu, uint32_t number, uint64_t *since_ns)
 {
     const struct small *s = gpu->more;
@@ -195,7 +194,7 @@ static int small_why(struct gpu *gpu, uint32_t number, uint64_t *since_ns)
     if (*s->flag == number)
         return 0;
     if (code != NOT_READY)
-        return code ? code : UNKNOWN; /* it ended, and did not say so */
+        return code ? code : UNKNOWN; /* it ended without its signal */
     if (!*since_ns)
         *since_ns = now_ns;
     if (now_ns - *since_ns < UINT64_C(1000000) * gpu_timeout_ms)
@@ -204,7 +203,7 @@ static int small_why(struct gpu *gpu, uint32_t number, uint64_t *since_ns)
     return STUCK;
 }
 
-/* The number is written last; if it does not come, the stream knows why. */
+/* The number is written last; if it does not arrive, the stream has the reason. */
 static int small_copy(struct gpu *gpu, void *to, const void *from, size_t length)
 {
     struct small *s = gpu->more;
@@ -232,7 +231,7 @@ static int cuda_copy_locked(struct gpu *gpu, void *to, const void *from, size_t 
     return code ? code : small_copy(gpu, to, from, length);
 }
 
-/* How long the fastest copy of this length takes: what disturbs some does not decide. UINT64_MAX if
+/* The time of the fastest copy of this length, so that interference does not decide. UINT64_MAX if
  * they fail. */
 static uint64_t trial_ns(struct gpu *gpu, size_t length, enum gpu_way way, bool kernel)
 {
@@ -309,7 +308,7 @@ static bool small_begin(struct gpu *gpu, struct small *s, int device)
     return !cuda_alloc(gpu, (size_t)2 * SMALL_MOST, &s->there) && small_is_right(gpu);
 }
 
-/* Where any of it is missing, copy engines do everything. */
+/* If any of it is missing, copy engines make all copies. */
 static void small_open(struct gpu *gpu, int device)
 {
     if (!cu.attribute || !cu.host_alloc || !cu.host_free || !cu.query || !cu.load || !cu.unload ||
@@ -343,7 +342,7 @@ static int cuda_open(struct gpu *gpu)
     int code = stuck ? STUCK : cu.device(&device, (int)gpu->device);
     if (code)
         return code;
-    /* Refused where somebody uses the context already; then it waits as he requested. */
+    /* Refused if the context is already in use; then its owner's flags apply. */
     if (cu.set_flags)
         cu.set_flags(device, SCHEDULE_SPIN);
     code = cu.retain(&gpu->context, device);
@@ -361,7 +360,7 @@ static int cuda_open(struct gpu *gpu)
     return code;
 }
 
-/* Unlike a bus address it tells the parts of a divided GPU apart; the first version of it does not.
+/* Unlike a bus address, this identifies the parts of a partitioned GPU; its first version does not.
  */
 static int cuda_identify(unsigned ordinal, char *text, size_t room)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel of cuda.c: copies words where both sides are aligned, else bytes, and in the end
- * writes a number, behind a fence for the whole system: whoever sees the number sees the bytes. The
- * driver translates it for the GPU it finds. */
+/* The kernel of cuda.c: copies words if both sides are aligned, else bytes, then issues a fence for
+ * the whole system, then writes a number: a reader that sees the number also sees the bytes. The
+ * driver compiles it for the GPU it finds. */
 #ifndef WEFT_MEMORY_CUDA_KERNEL_H
 #define WEFT_MEMORY_CUDA_KERNEL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the vendors of GPUs have in common: finding them, buffers, and every sentence. A vendor's
- * library is loaded when somebody asks for one of his GPUs, and stays for good. */
+/* What is common to the GPU vendors: discovery, buffers, and all error messages. A vendor library
+ * is loaded on first use and never unloaded. */
 #include "memory/gpu.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ const char *const memory_vendors[] = {"AMD", "NVIDIA", "INTEL", NULL};
 /* In the order of trying. */
 static const struct memory_ops *const kinds[] = {&memory_cuda, &memory_rocm, &memory_ze};
 
-/* What became of a vendor's library. */
+/* The state of a vendor library. */
 static struct state {
     bool tried;
     unsigned count;
@@ -109,8 +109,8 @@ static void look(const struct memory_ops *kind, struct state *state)
     }
 }
 
-/* Vendors' libraries take signals over, and start threads: every handler is put back, and no signal
- * goes to a thread of theirs. */
+/* Vendor libraries install signal handlers and start threads: every handler is restored, and their
+ * threads receive no signals. */
 static void guard_begin(sigset_t *mask)
 {
     sigset_t all;
@@ -140,7 +140,7 @@ static const struct state *state_of(const struct memory_ops *kind)
     return state;
 }
 
-/* Of whichever vendors there are, for a sentence. */
+/* The vendors that are present, for an error message. */
 static void list_others(char *text, size_t room)
 {
     size_t used = 0;
@@ -214,7 +214,7 @@ int gpu_told(const struct gpu *gpu, int code)
     return code;
 }
 
-/* Which one has it; the number as given if none has. */
+/* The GPU with this identity; the given number if none has it. */
 static unsigned by_identity(const struct memory_ops *kind, unsigned device, const char *identity)
 {
     char text[GPU_IDENTITY_ROOM];
@@ -327,7 +327,7 @@ int gpu_alloc(struct region *region, size_t length, const struct memory_ops *kin
     struct gpu *gpu = NULL;
     char *address = NULL;
     if (mapped < length)
-        return fail(-ENOMEM, "a buffer of %zu bytes cannot be had from a GPU", length);
+        return fail(-ENOMEM, "cannot allocate a buffer of %zu bytes on a GPU", length);
     int status = gpu_open(kind, device, NULL, &gpu);
     if (status || !gpu)
         return status;
@@ -359,14 +359,14 @@ void gpu_free(struct region *region)
     region->gpu = NULL;
 }
 
-/* Present it is; but as zeroes, like host memory, only after this. */
+/* GPU memory is always present; this only clears it, like host memory. */
 int gpu_populate(struct region *region, size_t at, size_t length)
 {
     enum { PIECE = 4 << 20 };
     int status = 0;
     char *zeroes = calloc(1, PIECE);
     if (!zeroes)
-        return fail(-ENOMEM, "no memory to clear a GPU's buffer from");
+        return fail(-ENOMEM, "no memory to clear a GPU buffer");
     for (size_t done = 0; done < length && !status; done += PIECE) {
         size_t piece = length - done < PIECE ? length - done : PIECE;
         status = gpu_copy(region->gpu, region->address + at + done, zeroes, piece, GPU_IN);

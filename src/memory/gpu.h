@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside memory: what a vendor of GPUs gives, and the functions of a kind of memory made of it.
- * A vendor's calls return his own code, 0 for success; sentences are made in gpu.c. */
+/* Inside memory: what a GPU vendor provides, and the functions of a kind of memory built on it. The
+ * calls return the vendor's own code, 0 for success; gpu.c makes the error messages. */
 #ifndef WEFT_MEMORY_GPU_H
 #define WEFT_MEMORY_GPU_H
 
@@ -17,15 +17,15 @@ struct gpu_ops {
     const char *const *libraries; /* by their versioned names, in the order of trying */
     const struct gpu_symbol *symbols;
     size_t symbol_count;
-    int no_memory; /* the code that says so */
+    int no_memory; /* the code for out of memory */
 
-    /* Once a process: how many GPUs. */
+    /* Once per process: the number of GPUs. */
     int (*start)(unsigned *count);
-    /* Context and queue; what fails is undone. */
+    /* Context and queue; a failure undoes both. */
     int (*open)(struct gpu *gpu);
     void (*close)(struct gpu *gpu);
     int (*identify)(unsigned device, char *text, size_t room);
-    int (*room)(struct gpu *gpu, uint64_t *available); /* NULL: does not tell */
+    int (*room)(struct gpu *gpu, uint64_t *available); /* NULL: not available */
 
     int (*alloc)(struct gpu *gpu, size_t length, char **address);
     void (*free)(struct gpu *gpu, char *address);
@@ -38,16 +38,16 @@ struct gpu_ops {
     int (*import_memory)(struct gpu *gpu, const struct gpu_handle *handle, char **address);
     void (*release)(struct gpu *gpu, char *address);
 
-    /* The vendor's words for a code. */
+    /* The vendor's text for a code. */
     void (*words)(int code, char *text, size_t room);
 };
 
-/* Must the vendor be told that this thread now uses this GPU? Asked before each of his calls. What
- * he answers is noted, and returned: whoever was refused is asked again. */
+/* Must the GPU be made current in this thread? Checked before each call of the vendor library. The
+ * result is kept, and returned: after a failure it is tried again. */
 bool gpu_is_new(const struct gpu *gpu);
 int gpu_told(const struct gpu *gpu, int code);
 
-/* Opens a vendor's library; NULL if it is not there. How long a copy of few bytes may take, if we
+/* Opens a vendor library; NULL if it is not installed. And how long a small copy may take if we
  * wait for it ourselves. */
 void *gpu_library(const char *name);
 extern const unsigned gpu_timeout_ms;
@@ -59,7 +59,7 @@ int gpu_populate(struct region *region, size_t at, size_t length);
 int gpu_fill(struct region *region, size_t at, const void *bytes, size_t length);
 int gpu_peek(const struct region *region, size_t at, void *bytes, size_t length);
 
-/* Allocations that share a block with others would be handed over together with them. */
+/* An allocation that shares a block with others would be exported together with them. */
 #define GPU_KIND                                                                                   \
     .page = 2 << 20, .alloc = gpu_alloc, .free = gpu_free, .populate = gpu_populate,               \
     .fill = gpu_fill, .peek = gpu_peek

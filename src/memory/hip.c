@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AMD's GPUs, by the HIP run-time library. A thread has a current device; every open GPU has a
- * stream of its own, and a copy ends with its synchronisation. */
+/* AMD GPUs, through the HIP runtime library. A thread has a current device; every open GPU has its
+ * own stream, and a copy ends with its synchronisation. */
 #include "memory/gpu.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void hip_close(struct gpu *gpu)
 static int hip_open(struct gpu *gpu)
 {
     int code = use(gpu);
-    /* Refused where the device is in use already; then it waits as somebody else requested. */
+    /* Refused if the device is already in use; then the flags of its first user apply. */
     if (!code && hip.set_flags)
         hip.set_flags(SCHEDULE_SPIN);
     if (!code)

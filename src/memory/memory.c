@@ -10,8 +10,15 @@
 /* Left to everything else on the machine. */
 static const uint64_t reserve_bytes = 64 << 20;
 
-static const struct memory_ops *const kinds[] = {&memory_host, &memory_huge_2m, &memory_huge_1g,
-                                                 &memory_cuda, &memory_rocm,    &memory_ze};
+#define MEMORY(symbol, ...) extern const struct memory_ops memory_##symbol;
+#include "memory/memories.def"
+#undef MEMORY
+
+#define MEMORY(symbol, ...) &memory_##symbol,
+static const struct memory_ops *const kinds[] = {
+#include "memory/memories.def"
+};
+#undef MEMORY
 
 const struct memory_ops *memory_find(const char *name)
 {

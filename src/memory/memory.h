@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The door of memory: where a buffer lives. Host memory and huge pages are memfds, so that
- * another process can map them; memory of a GPU has its vendor's handle for that. A kind is one
- * table; memory_find knows them all. */
+/* The door of memory: where a buffer is. Host memory and huge pages are memfds, so that another
+ * process can map them; GPU memory has the vendor's handle for that. A kind is one table;
+ * memory_find knows them all. */
 #ifndef WEFT_MEMORY_H
 #define WEFT_MEMORY_H
 
@@ -17,12 +17,12 @@ struct region {
     size_t length; /* what was asked for */
     size_t mapped; /* length rounded up to whole pages */
     size_t page;
-    int fd;          /* the memfd behind it, or -1 */
+    int fd;          /* its memfd, or -1 */
     unsigned device; /* which GPU; set before alloc */
-    struct gpu *gpu; /* what alloc opened it by, or NULL */
+    struct gpu *gpu; /* opened by alloc, or NULL */
 };
 
-/* Whose memory. The order is that of memory_vendors. */
+/* The owner of memory, in the order of memory_vendors. */
 enum memory_vendor { MEMORY_CPU, MEMORY_AMD, MEMORY_NVIDIA, MEMORY_INTEL, MEMORY_VENDORS };
 extern const char *const memory_vendors[]; /* from AMD on, as they are typed; ends with NULL */
 
@@ -35,8 +35,8 @@ struct memory_ops {
     enum memory_vendor vendor;
     const struct gpu_ops *gpu; /* of GPUs: the vendor's calls; else NULL */
 
-    /* Reserves length bytes; says how much is missing when there is not enough. Touches
-     * nothing: memory_populate does, in pieces. */
+    /* Reserves length bytes; if there is not enough, the error gives the missing amount. Touches
+     * no page: memory_populate does, in pieces. */
     int (*alloc)(struct region *region, size_t length, const struct memory_ops *kind);
     void (*free)(struct region *region);
 
@@ -51,13 +51,13 @@ struct memory_ops {
 /* "host", "2M", "1G", "cuda", "rocm", "ze"; NULL if there is no such kind. */
 const struct memory_ops *memory_find(const char *name);
 
-/* The same with a GPU's number behind it, "cuda:1", or without: 0. -EINVAL and a sentence. */
+/* The same with the number of a GPU, "cuda:1", or without: 0. -EINVAL and an error message. */
 int memory_choose(const char *text, const struct memory_ops **kind, unsigned *device);
 
-/* -ENOMEM and a sentence if this machine or the container could not give this many bytes. */
+/* -ENOMEM and an error message if the machine or the container does not have this many bytes. */
 int memory_enough(uint64_t bytes);
 
-/* What host memory can be had now, in bytes: the machine's, or the container's if that is less. */
+/* Available host memory in bytes: of the machine, or of the container if that is less. */
 uint64_t memory_available(void);
 
 extern const struct memory_ops memory_host, memory_huge_2m, memory_huge_1g;
@@ -71,14 +71,14 @@ enum gpu_way { GPU_IN, GPU_OUT, GPU_WITHIN }; /* host to GPU, GPU to host, GPU t
 struct gpu {
     const struct memory_ops *kind;
     unsigned device;
-    uint64_t serial;              /* tells it from every other of this process */
+    uint64_t serial;              /* unique in this process */
     void *context, *queue, *more; /* the vendor's */
-    /* Copies, and returns when the bytes are there: 0, or the vendor's code. */
+    /* Copies, and returns when the copy is done: 0, or the vendor's code. */
     int (*copy)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
-    /* The same where all host memory is locked by gpu_pin; may know a faster way for few bytes. */
+    /* The same if all host memory is locked by gpu_pin; may be faster for small sizes. */
     int (*copy_locked)(struct gpu *gpu, void *to, const void *from, size_t length,
                        enum gpu_way way);
-    size_t small[3]; /* up to so many bytes that way is taken, by enum gpu_way */
+    size_t small[3]; /* up to so many bytes that is used, by enum gpu_way */
 };
 
 /* What another process needs to reach a GPU's memory. */
@@ -89,8 +89,8 @@ struct gpu_handle {
     int fd;                           /* to be handed over too, or -1; belongs to the exporter */
 };
 
-/* The kind of memory that a vendor's GPUs have; MEMORY_CPU: of the first vendor that has any here.
- * count is how many he has; -ENODEV and a sentence if there is none, or not this one. */
+/* The kind of memory of a vendor's GPUs; MEMORY_CPU: of the first vendor that has a GPU here. count
+ * is the number of its GPUs; -ENODEV and an error message if there is none, or not this one. */
 int gpu_find(enum memory_vendor vendor, unsigned device, const struct memory_ops **kind,
              unsigned *count);
 
@@ -99,11 +99,11 @@ int gpu_open(const struct memory_ops *kind, unsigned device, const char *identit
              struct gpu **gpu);
 void gpu_close(struct gpu *gpu);
 
-/* Locks host pages for the GPU's copies; -errno and a sentence if it will not. */
+/* Locks host pages for the GPU's copies; -errno and an error message if that fails. */
 int gpu_pin(struct gpu *gpu, void *address, size_t length);
 void gpu_unpin(struct gpu *gpu, void *address);
 
-/* Another process's memory, as this one's copies may name it, until it is released. */
+/* Maps another process's memory for copies of this one, until it is released. */
 int gpu_export(const struct region *region, struct gpu_handle *handle);
 int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, char **address);
 void gpu_release(struct gpu *gpu, char *address);
@@ -117,7 +117,7 @@ static inline int gpu_copy_locked(struct gpu *gpu, void *to, const void *from, s
     return code ? gpu_copy_failed(gpu, code, length, way) : 0;
 }
 
-/* Done when it returns: the bytes are where they belong. */
+/* Returns when the bytes are at their destination. */
 static inline int gpu_copy(struct gpu *gpu, void *to, const void *from, size_t length,
                            enum gpu_way way)
 {

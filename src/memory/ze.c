@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Intel's GPUs, by the Level Zero loader. Copies go through an immediate command list in
- * synchronous mode, on a copy engine if there is one: a call returns when the copy is done. A
- * handle for another process is a descriptor of this one, so it has to be handed over too. */
+/* Intel GPUs, through the Level Zero loader. Copies use an immediate command list in synchronous
+ * mode, on a copy engine if there is one: a call returns when the copy is done. A handle for
+ * another process is a descriptor of this one, so it must be passed too. */
 #include "memory/gpu.h"
 
 #include <fcntl.h>
@@ -170,7 +170,7 @@ static int ze_start(unsigned *count)
         code = ze.drivers(&number, drivers);
     if (code)
         return code;
-    /* One that fails does not hide another's. */
+    /* A driver that fails does not hide the GPUs of another. */
     for (uint32_t i = 0; i < number && i < LENGTH(drivers); i++) {
         int noted = note_devices(drivers[i]);
         code = noted ? noted : code;
@@ -203,7 +203,7 @@ static void ze_words(int code, char *text, size_t room)
     snprintf(text, room, "Level Zero error 0x%x", (unsigned)code);
 }
 
-/* The first group that only copies; where there is none, group 0 does everything. */
+/* The first group that only copies; without one, group 0. */
 static uint32_t copy_group(void *device)
 {
     struct group_properties groups[MOST_GROUPS];
@@ -281,8 +281,8 @@ static void ze_unpin(struct gpu *gpu, void *address)
         unlock_pages(found[gpu->device].driver, address);
 }
 
-/* An open GPU has one buffer at most, and it one handle, which is kept: it has a descriptor, which
- * would be left behind. */
+/* An open GPU has at most one buffer with one handle, which is kept, because its descriptor would
+ * leak. */
 static int keep_handle(struct gpu *gpu, const char *address)
 {
     if (gpu->more)
@@ -296,7 +296,7 @@ static int keep_handle(struct gpu *gpu, const char *address)
     return code;
 }
 
-/* The descriptor stands at the handle's beginning, unless the driver says it itself. */
+/* The descriptor is at the start of the handle, unless the driver returns it separately. */
 static int ze_export(struct gpu *gpu, char *address, struct gpu_handle *handle)
 {
     uint64_t fd = 0;
@@ -312,10 +312,9 @@ static int ze_export(struct gpu *gpu, char *address, struct gpu_handle *handle)
     return 0;
 }
 
-/* The descriptor in a handle is to be one of this process. But a driver whose handles name their
- * process asks that one for it first, and only if it has none of that number takes ours. So ours
- * gets a number that the other is not likely to have, nor to choose just now for the same purpose.
- */
+/* The descriptor in a handle must be one of this process. But a driver with the process ID in its
+ * handles looks for it in that process first, and uses ours only if that process has none of this
+ * number. So ours gets a number that the other process is unlikely to have or to choose now. */
 static int ze_import(struct gpu *gpu, const struct gpu_handle *handle, char **address)
 {
     struct ipc_handle ipc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames over a stream socket: messages, heartbeats, and the last words of an end that leaves.
- * Everything read here comes from outside: every length is bounded before it is believed. */
+/* Frames over a stream socket: messages, heartbeats, and the final message of an end that leaves.
+ * Everything read here comes from outside: every length is checked before it is used. */
 #include "peer/channel.h"
 #include "core/clock.h"
 
@@ -60,8 +60,8 @@ static int send_frame(struct channel *c, char kind, const void *bytes, size_t le
 
 /* ---- in ---- */
 
-/* Of what stands at that place: 1 and kind, length if a head is complete; 0 if not yet; -EPROTO if
- * it is none of ours. */
+/* Parses the head at that place: 1 with kind and length if it is complete, 0 if not yet, -EPROTO if
+ * it is not a Weft frame. */
 static int parse_head(const struct channel *c, size_t at, char *kind, size_t *length)
 {
     static const char shape[] = "WEFT";
@@ -81,7 +81,7 @@ static int parse_head(const struct channel *c, size_t at, char *kind, size_t *le
     *kind = in[7];
     *length = strtoul(hex, NULL, 16);
     if (*length >= MSG_MAX)
-        return fail(-EPROTO, "the %s announced a message of %zu bytes, the bound is %d",
+        return fail(-EPROTO, "the %s announced a message of %zu bytes, the limit is %d",
                     c->peer.other, *length, MSG_MAX - 1);
     return 1;
 }
@@ -92,8 +92,8 @@ static void drop_frame(struct channel *c, size_t at, size_t length)
     memmove(c->in + at, c->in + at + FRAME_HEAD + length, c->have - at);
 }
 
-/* Behind a message that waits to be heard, however long: beats would fill the room, and then no
- * sign of life would be read any more. What else is there is looked at when its turn comes. */
+/* Drops heartbeats that follow an unread message: they would fill the buffer, and then no further
+ * heartbeat could be read. Other frames are handled in their turn. */
 static void drop_beats(struct channel *c, size_t at)
 {
     char kind = 0;
@@ -117,7 +117,7 @@ void channel_take(struct channel *c, struct msg *msg)
     drop_frame(c, 0, length);
 }
 
-/* The other end's last words become our sentence. */
+/* The other end's final message becomes our error message. */
 static int last_words(const struct channel *c, size_t length)
 {
     struct msg words = {.length = length};
@@ -160,7 +160,7 @@ int channel_ready(struct channel *c, char wanted)
         if (kind == wanted)
             return 1;
         if (kind == FRAME_DATA && wanted == FRAME_BEAT) {
-            /* Only looking: the message waits for whoever hears it, even of one who left. */
+            /* Only a check: the message stays for the next recv, even if its sender has left. */
             drop_beats(c, FRAME_HEAD + length);
             return 0;
         }
@@ -178,11 +178,11 @@ int channel_ready(struct channel *c, char wanted)
 static int channel_alive(struct peer *peer)
 {
     struct channel *c = of(peer);
-    /* When both ends are interrupted, each is to say so, not to blame the other. */
+    /* If both ends are interrupted, each reports that, and not the loss of the other. */
     int status = life_interrupted(&c->peer);
     if (status)
         return status;
-    /* A beat is what we look for, and it is dropped by looking. */
+    /* A heartbeat is enough; reading it drops it. */
     status = channel_ready(c, FRAME_BEAT);
     while (status == 1) {
         struct msg beat;
@@ -196,7 +196,7 @@ static int channel_alive(struct peer *peer)
         return life_silent(&c->peer);
     if (now_ms - c->told_ms < BEAT_MS)
         return 0;
-    /* An end that has left may have said all there was to say: whoever reads next finds out. */
+    /* An end that has left may have sent everything before: the next recv finds out. */
     status = send_frame(c, FRAME_BEAT, "", 0);
     return status == -ECONNRESET ? 0 : status;
 }
@@ -211,7 +211,7 @@ static int channel_send(struct peer *peer, const struct msg *msg)
     c->greets = false;
     status = send_frame(c, kind, msg->bytes, msg->length);
     if (status == -ECONNRESET) {
-        /* It may have said why before it left. */
+        /* It may have sent the reason before it left. */
         int why = channel_ready(c, FRAME_BEAT);
         return why < 0 ? why : life_lost(&c->peer);
     }
@@ -244,7 +244,7 @@ static int channel_recv(struct peer *peer, struct msg *msg, int (*progress)(void
 void channel_farewell(struct channel *c, int status, const char *why)
 {
     struct msg words;
-    /* Whatever happens here must not replace the sentence that made us leave. */
+    /* Nothing that fails here may replace the error message that made us leave. */
     const struct kept kept = life_keep();
     if (!c->left && !c->ended && !c->closed && !life_words(&words, status, why) &&
         !send_frame(c, FRAME_END, words.bytes, words.length))
@@ -260,7 +260,7 @@ static void channel_end(struct peer *peer, int status, const char *why)
     if (c->left)
         return;
     channel_farewell(c, status, why);
-    /* Closing with unread bytes would reset the connection and lose the words. */
+    /* Closing with unread bytes would reset the connection and lose the final message. */
     while (!c->ended && !c->closed && clock_ms() - since_ms < LINGER_MS) {
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
         poll(&data, 1, 20);

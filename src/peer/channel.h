@@ -8,17 +8,17 @@
 
 enum {
     FRAME_HEAD = 16,
-    BEATS_BEHIND = 4096 /* room to see, behind a message that waits to be heard, signs of life */
+    BEATS_BEHIND = 4096 /* room for heartbeats that follow an unread message */
 };
 
 struct channel {
     struct peer peer;
     int fd;
     bool greets;           /* our next message is the greeting */
-    bool left;             /* our last words are said */
+    bool left;             /* our final message is sent */
     bool closed;           /* the other end closed */
     int ended;             /* status the other end left with, 0: it has not */
-    struct kept ended_why; /* its sentence: it may be due later, and in another thread */
+    struct kept ended_why; /* its message, for a later call, maybe in another thread */
     uint64_t heard_ms, told_ms;
     size_t have; /* bytes in in[] */
     char in[FRAME_HEAD + MSG_MAX + BEATS_BEHIND];
@@ -27,14 +27,14 @@ struct channel {
 /* Takes the descriptor over. */
 int channel_open(struct channel **channel, int fd, int rank, const struct peer_terms *terms);
 
-/* Reads what is there without waiting: 1 if a message of this kind is complete, 0 if not yet, or
- * why none will come. */
+/* Reads without waiting: 1 if a message of this kind is complete, 0 if not yet, or -errno if none
+ * will come. */
 int channel_ready(struct channel *channel, char kind);
 
 /* Moves the complete message out. */
 void channel_take(struct channel *channel, struct msg *msg);
 
-/* Says why we leave, without waiting for it to be read. */
+/* Sends the reason why we leave, without waiting until it is read. */
 void channel_farewell(struct channel *channel, int status, const char *why);
 
 /* Does nothing for a NULL channel. */

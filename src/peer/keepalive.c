@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking after the other end while the thread that should is busy. */
+/* Heartbeats to the other end from a second thread while the first is busy. */
 #include "core/clock.h"
 #include "peer/peer.h"
 
@@ -27,7 +27,7 @@ void keepalive_begin(struct keepalive *keepalive, struct peer *peer, unsigned mo
         (struct keepalive){.peer = peer, .most_ms = most_ms, .over = eventfd(0, EFD_CLOEXEC)};
     if (keepalive->over < 0)
         return;
-    /* Signals stay with the thread that is busy. */
+    /* Signals are delivered to the busy thread only. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&keepalive->thread, NULL, send_keepalives, keepalive);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MPI launched this process, and the peer over it. Only the environment tells, and it must
- * be right: an MPI under another's launcher does not fail, each process is rank 0 of 1. */
+/* Which MPI launched this process, and the peer over it. Only the environment shows it, and it must
+ * be right: an MPI under another launcher does not fail, but makes each process rank 0 of 1. */
 #include "core/clock.h"
 #include "peer/life.h"
 #include "peer/mpi.h"
@@ -11,15 +11,15 @@
 
 enum { WANTED_RANKS = 2, CLIENT_RANK = 1, PARTING_MS = 10000, HURRY_MS = 1000 };
 
-/* What WEFT_MPI may say, and the module that speaks it. */
+/* The values of WEFT_MPI, and the module for each. */
 static const struct {
     const char *word, *module;
 } known[] = {{"openmpi", "mpi_openmpi"}, {"mpich", "mpi_mpich"}};
 
-/* What the environment says. */
+/* What the environment shows. */
 struct launcher {
     const char *mpi;      /* NULL: no MPI launched this */
-    const char *variable; /* that gives the number of ranks; NULL: none does */
+    const char *variable; /* has the number of ranks; NULL: none has */
     uint64_t size;
 };
 
@@ -62,9 +62,9 @@ static void find_launcher(struct launcher *launcher)
 }
 
 /* In a Slurm allocation a plain client or server must stay one. A batch script has SLURM_NTASKS of
- * the whole allocation, so that says nothing. Where the site makes PMI or PMIx the default of
- * srun, even `srun -n1 TOOL` has their variables: a step of one task, which no MPI run of ours is,
- * is therefore a plain process too, unless WEFT_MPI says otherwise. */
+ * the whole allocation, which proves nothing. If PMI or PMIx is the site's default for srun, even
+ * `srun -n1 TOOL` has their variables. Our MPI runs never have one task, so a step of one task is
+ * a plain process too, unless WEFT_MPI is set. */
 bool mpi_launched(void)
 {
     struct launcher launcher;
@@ -90,8 +90,8 @@ static int find_module(const char *mpi, const char **module)
     return fail(-EINVAL, "WEFT_MPI=%s: openmpi and mpich are known", mpi);
 }
 
-/* Everything that can be said before an MPI is loaded. A process that never began MPI can leave
- * without waiting for anyone. */
+/* All checks that are possible before an MPI is loaded. A process that has not started MPI can exit
+ * without waiting for other ranks. */
 static int check_launcher(const struct launcher *launcher, const char **module)
 {
     struct launcher slurm = {0};
@@ -115,7 +115,7 @@ static const struct mpi_host host = {.abi = MPI_MODULE_ABI, .fail = fail};
 
 static int load(const char *name, const struct mpi_module **module)
 {
-    /* A function's address from dlsym, as POSIX means it. */
+    /* A function's address from dlsym, as POSIX specifies. */
     union {
         void *object;
         const struct mpi_module *(*function)(const struct mpi_host *);
@@ -136,7 +136,7 @@ static int load(const char *name, const struct mpi_module **module)
     return 0;
 }
 
-/* Every rank sees the same sizes and comes to the same end, so MPI can be ended properly. */
+/* Every rank sees the same sizes and decides the same, so MPI can be finalized properly. */
 static int check_size(const struct launcher *launcher, const struct mpi_module *module, int size)
 {
     if (launcher->variable && launcher->size != (uint64_t)size)
@@ -150,7 +150,7 @@ static int check_size(const struct launcher *launcher, const struct mpi_module *
 static int begin(const struct launcher *launcher, const struct mpi_module *module, int *rank)
 {
     int size = 0;
-    /* MPIs load libraries that take signals over. */
+    /* MPIs load libraries that install signal handlers. */
     signals_keep();
     int status = module->begin(&size, rank);
     signals_restore();
@@ -184,15 +184,15 @@ static int ranks_receive(void *arg, void *bytes, size_t room, size_t *length)
     return got;
 }
 
-/* Both ends are to leave together: a launcher kills the rank that is still busy when another has
- * left without MPI_Finalize. */
+/* Both ends must leave together: a launcher kills a rank that is still busy when another has exited
+ * without MPI_Finalize. */
 static bool part(const struct ranks *ranks)
 {
     const volatile sig_atomic_t *stop = ranks->terms.stop;
     uint64_t since_ms = clock_ms();
     uint64_t timeout_ms = ranks->terms.timeout_ms;
     uint64_t bound_ms = timeout_ms > PARTING_MS ? timeout_ms : PARTING_MS;
-    /* Silent, or only not listened to for as long: it has a moment to show that it is here. */
+    /* Silent, or just not polled for that long: give it a short time to send something. */
     if (since_ms - ranks->heard_ms > timeout_ms)
         bound_ms = HURRY_MS;
     for (;;) {
@@ -205,8 +205,8 @@ static bool part(const struct ranks *ranks)
     }
 }
 
-/* MPI_Finalize waits for every rank, without a deadline. When the other one is gone MPI is left as
- * it is: the process will exit without it, whereupon the launcher ends what remains of the job. */
+/* MPI_Finalize waits for every rank, without a deadline. If the other rank is gone, MPI is not
+ * finalized: the process exits without it, and the launcher ends the rest of the job. */
 static void ranks_close(void *arg)
 {
     struct ranks *ranks = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every peer says and does about life and death, whatever carries its messages. */
+/* Heartbeats, timeouts and final messages of every peer, whatever carries its messages. */
 #include "peer/life.h"
 #include "core/clock.h"
 
@@ -37,7 +37,7 @@ int life_silent(const struct peer *peer)
 int life_fits(const struct msg *msg)
 {
     return msg->length < MSG_MAX ? 0
-                                 : fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d",
+                                 : fail(-EMSGSIZE, "a message of %zu bytes, the limit is %d",
                                         msg->length, MSG_MAX - 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside peer: the signs of life, the sentences about their absence, and the last words of an end
+/* Inside peer: heartbeats, the error messages about their absence, and the final message of an end
  * that leaves. The same whatever carries them. */
 #ifndef WEFT_PEER_LIFE_H
 #define WEFT_PEER_LIFE_H
@@ -9,29 +9,29 @@
 enum { BEAT_MS = 250, LINGER_MS = 300 };
 enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E' };
 
-/* Fills what every peer has. */
+/* Fills the members that every peer has. */
 void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
                 const struct peer_terms *terms);
 
-/* -EINTR and its sentence once *stop is set. */
+/* -EINTR and its error message once *stop is set. */
 int life_interrupted(const struct peer *peer);
 
-/* The sentences about an end that is gone; each returns its status. */
+/* The error messages about an end that is gone; each returns its status. */
 int life_lost(const struct peer *peer);
 int life_silent(const struct peer *peer);
 
-/* -EMSGSIZE for what no end would take. */
+/* -EMSGSIZE for a message that is too long. */
 int life_fits(const struct msg *msg);
 
-/* Our last words as they travel, and the other end's as our sentence and status. */
+/* Our final message as it is sent, and the other end's as our error message and status. */
 int life_words(struct msg *words, int status, const char *why);
 int life_last_words(const struct peer *peer, const struct msg *words);
 
-/* Progress for about a millisecond: looking at what carries messages costs as much as several
- * messages of a fast fabric, looking at the time far less. */
+/* Progress for about a millisecond: polling the control channel costs as much as several messages
+ * of a fast fabric, reading the clock far less. */
 int life_spin(const struct peer *peer, int (*progress)(void *), void *arg);
 
-/* A sentence put aside while something else may fail. */
+/* An error message, saved while something else may fail. */
 struct kept {
     char sentence[1024];
 };

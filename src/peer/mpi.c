@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The module that speaks MPI, compiled once for every MPI. Nothing here blocks but MPI_Init and
- * MPI_Finalize: sends go out of a few buffers, and one receive is always posted. A probe and a
- * blocking receive would not do: a long message is not there until its sender moves again. */
+/* The MPI module, compiled once for every MPI. Only MPI_Init and MPI_Finalize block: sends use a
+ * few buffers, and one receive is always posted. A probe and a blocking receive would not work: a
+ * long message arrives only when its sender makes progress. */
 #include "peer/mpi.h"
 #include "peer/peer.h"
 
@@ -19,7 +19,7 @@
 
 enum { BUFFERS = 8, DROPS = 64, TAG = 0x3ef7 };
 
-/* MPI is one a process, and so is what is ours of it. */
+/* There is one MPI per process, so this is static. */
 static struct {
     const struct mpi_host *host;
     int other;
@@ -30,7 +30,7 @@ static struct {
     char out_bytes[BUFFERS][CARRIER_MAX];
 } mpi;
 
-/* MPI's own words for what went wrong. */
+/* MPI's own text for an error. */
 static int said(const char *call, int error)
 {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
@@ -46,7 +46,7 @@ static int mpi_begin(int *size, int *rank)
     MPI_Initialized(&before);
     if (before)
         return mpi.host->fail(-EBUSY, MPI_NAME " was started before, and can be only once");
-    /* Signs of life may come from another thread, while this one waits for it. */
+    /* Heartbeats may come from another thread, while this one waits for it. */
     int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (error)
         return said("MPI_Init_thread", error);
@@ -63,7 +63,7 @@ static int mpi_begin(int *size, int *rank)
                : mpi.host->fail(-ENOTSUP, MPI_NAME " here allows calls from one thread only");
 }
 
-/* 1 if the request is done (one that was never begun is). */
+/* 1 if the request is done; also if it was never started. */
 static int done(MPI_Request *request, MPI_Status *status)
 {
     int flag = 0;
@@ -76,7 +76,7 @@ static int mpi_publish(void *arg, const void *bytes, size_t length)
     MPI_Status ignored;
     (void)arg;
     if (length > CARRIER_MAX)
-        return mpi.host->fail(-EMSGSIZE, "a message of %zu bytes, the bound is %d", length,
+        return mpi.host->fail(-EMSGSIZE, "a message of %zu bytes, the limit is %d", length,
                               (int)CARRIER_MAX);
     for (int i = 0; i < BUFFERS; i++) {
         int free = done(&mpi.out[i], &ignored);
@@ -94,7 +94,7 @@ static int mpi_publish(void *arg, const void *bytes, size_t length)
 
 static int listen_again(void)
 {
-    /* The one before is done: MPI_Test said so, which the checker does not follow. */
+    /* The previous request is done, by MPI_Test; the checker does not see that. */
     /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
     int error =
         MPI_Irecv(mpi.in_bytes, CARRIER_MAX, MPI_BYTE, mpi.other, TAG, MPI_COMM_WORLD, &mpi.in);
@@ -116,14 +116,14 @@ static int mpi_receive(void *arg, void *bytes, size_t room, size_t *length)
     mpi.listening = false;
     int error = MPI_Get_count(&status, MPI_BYTE, &count);
     if (error || count < 0 || (size_t)count > room)
-        return mpi.host->fail(-EPROTO, MPI_NAME ": a message of %d bytes, the bound is %zu", count,
+        return mpi.host->fail(-EPROTO, MPI_NAME ": a message of %d bytes, the limit is %zu", count,
                               room);
     memcpy(bytes, mpi.in_bytes, (size_t)count);
     *length = (size_t)count;
     return 1;
 }
 
-/* What the other end said last must be taken, or its sends never end. */
+/* The other end's last messages must be received, or its sends never complete. */
 static int drop_arrivals(void)
 {
     char bytes[CARRIER_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside peer: what a module that speaks one MPI offers, and what it is given. The program links
- * no MPI; each module is the same source compiled for another one. */
+/* Inside peer: what an MPI module offers, and what it is given. The program links no MPI; each
+ * module is the same source compiled for another MPI. */
 #ifndef WEFT_PEER_MPI_H
 #define WEFT_PEER_MPI_H
 
@@ -14,20 +14,20 @@ struct mpi_host {
     int (*fail)(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 };
 
-/* All but begin need two ranks. Calls come from any thread, but never two at once. None waits,
- * save begin and finish. */
+/* All but begin need two ranks. Calls come from any thread, but never two at once. Only begin and
+ * finish wait. */
 struct mpi_module {
     unsigned abi;
     const char *name; /* "Open MPI" */
-    /* Once a process: starts MPI and says how many ranks it sees, and which this is. */
+    /* Once per process: starts MPI and returns the number of ranks and this rank. */
     int (*begin)(int *size, int *rank);
-    /* As a struct peer_carrier has them. */
+    /* As in struct peer_carrier. */
     int (*publish)(void *arg, const void *bytes, size_t length);
     int (*receive)(void *arg, void *bytes, size_t room, size_t *length);
-    /* Called again and again: 1 once the other rank has come here too and nothing is under way,
-     * 0 if not yet, or -errno. What arrives meanwhile is dropped. */
+    /* Called repeatedly: 1 once the other rank has called this too and nothing is in flight, 0 if
+     * not yet, or -errno. Messages that arrive meanwhile are dropped. */
     int (*part)(void);
-    /* Ends MPI. Waits for the other ranks: only where they come here too. */
+    /* Ends MPI. Waits for the other ranks: call it only if they call it too. */
     void (*finish)(void);
 };
 

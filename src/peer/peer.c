@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is made of telling and hearing, whatever carries them. */
+/* Functions built on send and recv, whatever carries them. */
 #include "peer/peer.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ int peer_barrier(struct peer *peer, const char *word, int (*progress)(void *), v
     if (!status)
         status = peer_recv(peer, &theirs, progress, arg);
     if (!status && strcmp(mine.bytes, theirs.bytes) != 0)
-        status = fail(-EPROTO, "the %s is not where this end is: out of step at \"%s\"",
+        status = fail(-EPROTO, "the %s is at another step than this end: out of step at \"%s\"",
                       peer->other, word);
     return status;
 }

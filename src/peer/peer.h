@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of peer: how two ends find each other and agree. Never inside the timing.
  * Every wait ends: by an answer, by the other end's death, by its silence for timeout_ms, or
- * by *stop. An end that waits or works calls peer_alive now and then, which sends at most four
- * heartbeats a second. */
+ * by *stop. An end that waits or works calls peer_alive from time to time, which sends at most four
+ * heartbeats per second. */
 #ifndef WEFT_PEER_H
 #define WEFT_PEER_H
 
@@ -18,12 +18,12 @@ struct peer;
 struct peer_ops {
     const char *name;
     int (*send)(struct peer *peer, const struct msg *msg);
-    /* Waits for the next message. progress, if not NULL, is called all the while and may end the
-     * wait by returning < 0; without it the wait sleeps. */
+    /* Waits for the next message. progress, if not NULL, is called during the wait and may end it
+     * by returning < 0; without it the wait sleeps. */
     int (*recv)(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg);
-    /* Never waits: 0, or why the other end must be taken for gone. */
+    /* Never waits: 0, or -errno if the other end is gone. */
     int (*alive)(struct peer *peer);
-    /* Tells the other end why we leave before we are done. Never fails. */
+    /* Sends the other end the reason why we leave early. Never fails. */
     void (*end)(struct peer *peer, int status, const char *why);
     void (*close)(struct peer *peer);
 };
@@ -31,13 +31,13 @@ struct peer_ops {
 struct peer {
     const struct peer_ops *ops;
     int rank;                          /* PEER_CLIENT or PEER_SERVER */
-    const char *other;                 /* "server" or "client", for sentences */
+    const char *other;                 /* "server" or "client", for messages */
     uint64_t timeout_ms;               /* silence that counts as death */
     char here[64];                     /* our numeric address on the way to the other, or "" */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
 };
 
-/* What both ends of a way to meet need to know. */
+/* What every way to connect needs. */
 struct peer_terms {
     uint64_t timeout_ms;
     const volatile sig_atomic_t *stop;
@@ -69,48 +69,48 @@ static inline void peer_close(struct peer *peer)
         peer->ops->close(peer);
 }
 
-/* Gives a msg and gets the other end's. */
+/* Sends a msg and receives the other end's. */
 int peer_swap(struct peer *peer, const struct msg *mine, struct msg *theirs);
 
-/* A barrier: both ends say the same word. */
+/* A barrier: both ends send the same word. */
 int peer_barrier(struct peer *peer, const char *word, int (*progress)(void *), void *arg);
 
-/* Signs of life from another thread, for as long as this one is busy with what may take seconds and
- * does not touch the peer: a vendor's library, somebody who reads our output. What is done at once
- * needs none, and none is sent then. What it finds out is found again by the next who looks. After
- * most_ms it falls silent, unless that is 0: whoever reads may take his time, but a library that
- * takes longer hangs, and the other end must not wait for it. */
+/* Heartbeats from a second thread while this one does something that may take seconds and does not
+ * use the peer: a call into a vendor library, output to a slow reader. Short work causes none. An
+ * error that the thread finds is found again by the next call on the peer. The heartbeats stop
+ * after most_ms, unless that is 0: a reader may be slow, but a library that takes longer hangs, and
+ * the other end must not wait for it. */
 enum { KEEPALIVE_LIBRARY_MS = 60000 };
 struct keepalive {
     struct peer *peer;
     unsigned most_ms;
     pthread_t thread;
-    int over; /* readable once it is; -1: there is no thread */
+    int over; /* readable when the thread must end; -1: there is no thread */
 };
 void keepalive_begin(struct keepalive *keepalive, struct peer *peer, unsigned most_ms);
 void keepalive_end(struct keepalive *keepalive);
 
-/* ---- ways to meet ---- */
+/* ---- ways to connect ---- */
 
 /* Two threads of one process. */
 int peer_threads(struct peer *pair[2], const struct peer_terms *terms);
 
-/* Whatever can pass messages between two ends, in order, made a peer: heartbeats, last words and
- * deadlines are added here. Neither function may wait. -ECONNRESET needs no sentence, the other end
- * is gone; every other failure has one. */
+/* A peer over any carrier that passes messages between two ends in order: heartbeats, the final
+ * message and deadlines are added here. Neither function may wait. -ECONNRESET, the other end is
+ * gone, needs no error message; every other failure has one. */
 struct peer_carrier {
     void *arg;
     int (*publish)(void *arg, const void *bytes, size_t length); /* 0, -EAGAIN (no room), -errno */
     /* 1 and a message, 0 if there is none yet, or -errno: none will come. */
     int (*receive)(void *arg, void *bytes, size_t room, size_t *length);
-    /* Sees that what was published arrives, if the other end still takes it. May be NULL. */
+    /* Makes sure that published messages arrive, if the other end still receives. May be NULL. */
     void (*close)(void *arg);
-    /* The carrier is used again after this peer: close waits for the other end's last word, so that
-     * nothing of this peer is left in it. */
+    /* The carrier is used again after this peer: close waits for the other end's final message, so
+     * that nothing of this peer is left in it. */
     bool lasts;
 };
 enum { CARRIER_MAX = MSG_MAX + 16 }; /* no message is longer */
-/* The carrier is the peer's from then on; it stays the caller's if this fails. */
+/* On success the peer owns the carrier; on failure the caller still does. */
 int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
                const struct peer_terms *terms);
 
@@ -120,19 +120,20 @@ bool mpi_launched(void);
 /* The other of the two ranks; rank 1 is the client. The module for the launcher's MPI is loaded. */
 int peer_mpi(struct peer **peer, const struct peer_terms *terms);
 
-/* TCP, IPv4 and IPv6. A listener takes clients one after another; what does not greet as a Weft
- * client within five seconds is warned of and dropped, without keeping a real client waiting. */
+/* TCP, IPv4 and IPv6. A listener accepts one client after another. A connection that does not greet
+ * as a Weft client within five seconds is dropped with a warning and does not delay a real client.
+ */
 struct listener;
 /* bind_address may be a name, which is looked up for five seconds at most, or until *stop. */
 int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
                const struct peer_terms *terms);
 unsigned tcp_port(const struct listener *listener);
-/* Waits without end for a client's greeting, but for *stop. */
+/* Waits for a client's greeting until *stop, without a deadline. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
                struct msg *greeting);
 void tcp_close(struct listener *listener);
 
-/* Tries for wait_ms to reach a server; the first message told is the greeting. */
+/* Tries for wait_ms to reach a server; the first message sent is the greeting. */
 int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wait_ms,
              const struct peer_terms *terms);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A peer over anything that passes whole messages: one byte of kind, then the payload. An end
- * without words is one that closed. The carrier cannot be slept on, so waits spin first and then
- * sleep in growing steps. What arrives is read at once, so that no message hides what is behind. */
+/* A peer over any carrier of whole messages: one byte of kind, then the payload. An end that leaves
+ * without a final message has closed. A wait cannot sleep on the carrier, so it spins first and
+ * then sleeps in growing steps. Messages are read as soon as they arrive, so that none hides the
+ * next. */
 #include "core/clock.h"
 #include "peer/life.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 
 enum {
-    UNHEARD = 8, /* messages that wait to be heard; what comes on top waits in the carrier */
+    UNHEARD = 8, /* received messages that are kept; more wait in the carrier */
     LOOK_MAX = 64,
     SPIN_NS = 1000000,
     FIRST_REST_NS = 50000,
@@ -21,9 +22,9 @@ enum {
 struct relay {
     struct peer peer;
     struct peer_carrier carrier;
-    bool left;            /* our last words are said */
-    int over;             /* why nothing more will be heard, 0: it may */
-    struct kept over_why; /* its sentence: it may be due later, and in another thread */
+    bool left;            /* our final message is sent */
+    int over;             /* why no more messages will come, 0: they may */
+    struct kept over_why; /* its message, for a later call, maybe in another thread */
     uint64_t heard_ms, told_ms;
     unsigned first, count; /* of unheard */
     struct msg unheard[UNHEARD];
@@ -35,7 +36,7 @@ static struct relay *of(struct peer *peer)
     return (struct relay *)peer;
 }
 
-/* How long a wait has lasted, and how long its next rest is. */
+/* How long a wait has lasted, and how long its next sleep is. */
 struct backoff {
     uint64_t since_ns, rest_ns;
 };
@@ -58,7 +59,7 @@ static void rest(struct backoff *p)
 
 /* ---- in ---- */
 
-/* Takes the sentence just said for the one that ends this connection. */
+/* Keeps the current error message as the reason why this connection ended. */
 static void set_over(struct relay *r, int status)
 {
     r->over = status;
@@ -77,7 +78,7 @@ static void copy_in(struct msg *msg, const char *bytes, size_t length)
     msg->length = length;
 }
 
-/* The other end's last words become our sentence. */
+/* The other end's final message becomes our error message. */
 static int last_words(const struct relay *r, const char *bytes, size_t length)
 {
     struct msg words;
@@ -91,7 +92,7 @@ static int last_words(const struct relay *r, const char *bytes, size_t length)
 static int sort(struct relay *r, size_t length)
 {
     if (length > MSG_MAX)
-        return fail(-EPROTO, "the %s sent a message of %zu bytes, the bound is %d", r->peer.other,
+        return fail(-EPROTO, "the %s sent a message of %zu bytes, the limit is %d", r->peer.other,
                     length - 1, MSG_MAX - 1);
     const char *payload = r->frame + 1;
     switch (length ? r->frame[0] : 0) {
@@ -107,7 +108,7 @@ static int sort(struct relay *r, size_t length)
     }
 }
 
-/* Reads what is there without waiting, as long as there is a place for it. */
+/* Reads without waiting, as long as there is room. */
 static void look(struct relay *r)
 {
     for (int i = 0; i < LOOK_MAX && !r->over && r->count < UNHEARD; i++) {
@@ -148,28 +149,28 @@ static int publish(struct relay *r, char kind, const void *bytes, size_t length)
     return status;
 }
 
-/* One who sends what cannot be read may still be told so. */
+/* An end that sends unreadable messages may still receive ours. */
 static bool gone(const struct relay *r)
 {
     return r->over && r->over != -EPROTO;
 }
 
-/* The last message: an interruption does not keep it back, but it is not waited for longer than a
- * moment. Nothing here may replace the sentence that made us leave. */
+/* The final message: it is sent even after an interruption, but with a short deadline. Nothing that
+ * fails here may replace the error message that made us leave. */
 static void publish_end(struct relay *r, const void *bytes, size_t length)
 {
     struct backoff p = backoff();
     uint64_t since_ms = clock_ms();
     while (!gone(r) && publish(r, FRAME_END, bytes, length) == -EAGAIN &&
            clock_ms() - since_ms < LINGER_MS) {
-        r->count = 0; /* nobody will hear it any more, and it may be in the way of ours */
+        r->count = 0; /* it will not be read any more, and may block ours */
         look(r);
         rest(&p);
     }
     r->left = true;
 }
 
-/* Both ends say that they are done, and neither reads beyond that. */
+/* Both ends send that they are done, and neither reads beyond that. */
 static void part(struct relay *r)
 {
     struct backoff p = backoff();
@@ -210,28 +211,28 @@ static int relay_send(struct peer *peer, const struct msg *msg)
     }
     if (status != -ECONNRESET)
         return status;
-    look(r); /* it may have said why before it left */
+    look(r); /* it may have sent the reason before it left */
     return r->over ? say_over(r) : life_lost(peer);
 }
 
 static int relay_alive(struct peer *peer)
 {
     struct relay *r = of(peer);
-    /* When both ends are interrupted, each is to say so, not to blame the other. */
+    /* If both ends are interrupted, each reports that, and not the loss of the other. */
     int status = life_interrupted(peer);
     if (status)
         return status;
     look(r);
     uint64_t now_ms = clock_ms();
     bool late = now_ms - r->heard_ms > peer->timeout_ms;
-    /* What was said before the other end left waits for whoever hears it, but not for ever. */
+    /* Messages sent before the other end left stay for the next recv, but not for ever. */
     if (r->over && (late || !r->count))
         return say_over(r);
     if (late)
         return life_silent(peer);
     if (r->over || now_ms - r->told_ms < BEAT_MS)
         return 0;
-    /* No room, or nobody there: whoever looks next finds out. */
+    /* No room, or the other end is gone: the next call finds out. */
     status = publish(r, FRAME_BEAT, "", 0);
     return status == -EAGAIN || status == -ECONNRESET ? 0 : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP: listening, and dialling until the server is up. The resolver has no deadline of its own,
- * so names are looked up in a thread that may be left behind. */
+/* TCP: listening, and connecting until the server is up. The resolver has no deadline of its own,
+ * so names are looked up in a thread that may outlive the call. */
 #include "core/clock.h"
 #include "peer/channel.h"
 
@@ -21,7 +21,7 @@ enum { PENDING = 16, GREETING_MS = 5000, RETRY_MS = 50, SLICE_MS = 100 };
 struct listener {
     int fd;
     unsigned port;
-    bool hampered;                    /* connections wait that cannot be taken now */
+    bool hampered;                    /* connections wait that cannot be accepted now */
     struct channel *pending[PENDING]; /* connected, not yet greeted */
     char names[PENDING][72];
 };
@@ -176,7 +176,7 @@ static int bind_one(int family, const struct sockaddr *address, socklen_t length
     return fd;
 }
 
-/* Everywhere: one socket for both families where there is IPv6, else IPv4 alone. */
+/* All addresses: one socket for both families if there is IPv6, else IPv4 only. */
 static int bind_any(unsigned port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -249,7 +249,7 @@ static void drop(struct listener *l, int slot, const char *why)
     l->pending[slot] = NULL;
 }
 
-/* However many connect and say nothing, there is room for one who does: the eldest goes. */
+/* Silent connections must not lock out a real client: the oldest is dropped. */
 static int free_slot(struct listener *l)
 {
     int eldest = 0;
@@ -263,13 +263,13 @@ static int free_slot(struct listener *l)
     return eldest;
 }
 
-/* Without a descriptor to spare, say, a connection stays where it is until there is one: that is
- * said once, and waiting does not look at the port meanwhile, which would be ready at once. */
+/* If accept fails, for example without a free descriptor, the connection stays in the backlog. This
+ * is reported once, and the wait does not poll the port meanwhile, which would be ready at once. */
 static void note_accept(struct listener *l, int error)
 {
     bool hampered = error && error != EAGAIN && error != EINTR && error != ECONNABORTED;
     if (hampered && !l->hampered)
-        warn("a connection cannot be taken now: %s", strerror(error));
+        warn("a connection cannot be accepted now: %s", strerror(error));
     l->hampered = hampered;
 }
 
@@ -288,7 +288,7 @@ static void greet_next(struct listener *l, const struct peer_terms *terms)
         name_of((struct sockaddr *)&from, length, l->names[slot], sizeof l->names[slot], true);
 }
 
-/* 1 if this one has greeted; a hopeless one is warned of and dropped. */
+/* 1 if this connection has greeted; one that never will is dropped with a warning. */
 static int look_at(struct listener *l, int slot)
 {
     struct channel *c = l->pending[slot];
@@ -384,7 +384,8 @@ static int connect_one(const struct addrinfo *to, uint64_t until_ms, const struc
         else if (now_ms >= until_ms)
             error = ETIMEDOUT;
     }
-    /* Dialling a local port nobody listens on can, by TCP's rules, reach the dialling socket. */
+    /* By TCP's rules, connecting to a local port without a listener can reach the connecting socket
+     * itself. */
     if (!error && reached_itself(fd))
         error = ECONNREFUSED;
     if (error) {
@@ -418,7 +419,7 @@ int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wa
     struct addrinfo *found;
     struct channel *c;
     int on = 1;
-    /* A name needs a moment even where nobody is waited for. */
+    /* A name lookup needs some time even with a wait of 0. */
     uint64_t name_ms = wait_ms > 1000 ? until_ms : until_ms + 1000;
     int status = resolve(address, port, name_ms, terms, &found);
     if (status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads of one process: the same frames over a socket pair, so that tests meet the same
- * waits and deadlines as two hosts. */
+/* Two threads of one process: the same frames over a socket pair, so that tests have the same waits
+ * and deadlines as two hosts. */
 #include "peer/channel.h"
 
 #include <errno.h>

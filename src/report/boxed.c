@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_perftest's results: the boxed table, and CSV. A row an interval and one at the end; the first
- * group of columns is called what it is in this test, and the box is drawn again when that changes.
- */
+/* ucx_perftest's results: the boxed table, and CSV. One row per interval and one at the end; the
+ * heading of the first group of columns depends on the test, and the box is drawn again when it
+ * changes. */
 #include "report/report.h"
 
 #include <errno.h>
@@ -11,15 +11,6 @@
 #include <string.h>
 
 static const double mib = 1024 * 1024;
-
-static int flushed(const struct report_boxed *b)
-{
-    if (!fflush(b->out) && !ferror(b->out))
-        return 0;
-    if (errno == EINTR)
-        return fail(-EINTR, "interrupted");
-    return fail(-EIO, "writing results: %s", strerror(errno));
-}
 
 /* ---- the box ---- */
 
@@ -36,7 +27,7 @@ static size_t percentiles_of(const struct report_boxed *b)
     return n;
 }
 
-/* The part of a rule that stands over the percentiles; without corners: one cell. */
+/* The part of a rule above the percentiles; without corners: one cell. */
 static void rule_percentiles(const struct report_boxed *b, bool corners)
 {
     size_t n = percentiles_of(b);
@@ -100,7 +91,7 @@ static void draw_labels(const struct report_boxed *b)
     fputc('\n', b->out);
 }
 
-/* Digits in groups of three, without asking any locale. */
+/* Digits in groups of three, without a locale. */
 static void grouped(double value, int decimals, char *text, size_t room)
 {
     char plain[64];
@@ -125,9 +116,10 @@ static void number(const struct report_boxed *b, const char *before, int width, 
     fprintf(b->out, "%s%*s", before, width, text);
 }
 
-static void boxed_row(struct report_boxed *b, const struct weft_result *r)
+static void boxed_row(const struct report_boxed *b, const struct result *r)
 {
-    number(b, "", 14, 0, (double)r->iterations);
+    struct percentile p;
+    number(b, "", 14, 0, (double)r->count);
     fprintf(b->out, " %9.3f %9.3f %9.3f", r->latency_us.typical, r->latency_us.recent,
             r->latency_us.overall);
     number(b, " ", 10, 2, r->bandwidth.recent / mib);
@@ -135,16 +127,16 @@ static void boxed_row(struct report_boxed *b, const struct weft_result *r)
     number(b, " ", 11, 0, r->rate.recent);
     number(b, " ", 11, 0, r->rate.overall);
     for (size_t i = 0; i < percentiles_of(b); i++)
-        if (isnan(r->percentiles[i].us))
+        if (report_percentile(r, b->percentiles[i], &p))
             fprintf(b->out, " %*s", PERCENTILE, "-");
         else
-            fprintf(b->out, " %*.3f", PERCENTILE, r->percentiles[i].us);
+            fprintf(b->out, " %*.3f", PERCENTILE, p.us);
     fputc('\n', b->out);
 }
 
 /* ---- CSV ---- */
 
-/* One field a batch file; a label may be empty. */
+/* One field per batch file; a label may be empty. */
 static void fields(const struct report_boxed *b, const char *list)
 {
     for (const char *column = b->columns; *column;) {
@@ -156,51 +148,73 @@ static void fields(const struct report_boxed *b, const char *list)
     }
 }
 
-static void csv_row(const struct report_boxed *b, const struct weft_result *r)
+static void csv_row(const struct report_boxed *b, const struct result *r)
 {
+    struct percentile p;
     fields(b, b->labels);
-    fprintf(b->out, "%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->iterations,
+    fprintf(b->out, "%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->count,
             r->latency_us.typical, r->latency_us.recent, r->latency_us.overall,
             r->bandwidth.recent / mib, r->bandwidth.overall / mib, r->rate.recent, r->rate.overall);
     for (size_t i = 0; i < percentiles_of(b); i++)
-        if (isnan(r->percentiles[i].us))
+        if (report_percentile(r, b->percentiles[i], &p))
             fputs(",-", b->out);
         else
-            fprintf(b->out, ",%.3f", r->percentiles[i].us);
+            fprintf(b->out, ",%.3f", p.us);
     fputc('\n', b->out);
 }
 
 /* ---- */
 
-int report_boxed_begin(struct report_boxed *b, const char *group, const char *labels)
+static void csv_titles(const struct report_boxed *b)
 {
-    b->labels = labels;
-    if (b->csv) {
-        if (!b->group) {
-            fields(b, b->columns);
-            fprintf(b->out, "iterations,typical_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,"
-                            "overall_mr");
-            for (size_t i = 0; i < percentiles_of(b); i++)
-                fprintf(b->out, ",p%.10g", b->percentiles[i]);
-            fputc('\n', b->out);
-        }
-    } else {
-        if (!b->group || strcmp(b->group, group) != 0)
-            draw(b, group);
-        if (*labels)
-            draw_labels(b);
-    }
-    b->group = group;
-    return flushed(b);
+    fields(b, b->columns);
+    fprintf(b->out, "iterations,typical_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,"
+                    "overall_mr");
+    for (size_t i = 0; i < percentiles_of(b); i++)
+        fprintf(b->out, ",p%.10g", b->percentiles[i]);
+    fputc('\n', b->out);
 }
 
-int report_boxed_row(struct report_boxed *b, const struct weft_result *result)
+static int boxed_begin(struct report *report, const struct facts *facts)
 {
-    if (b->final_only && !result->final)
-        return 0;
+    struct report_boxed *b = (struct report_boxed *)report;
+    const char *group = facts->method->samples(facts->spec);
+    if (b->csv && !b->group)
+        csv_titles(b);
+    if (!b->csv && (!b->group || strcmp(b->group, group) != 0))
+        draw(b, group);
+    if (!b->csv && *b->labels)
+        draw_labels(b);
+    b->group = group;
+    return report_flush(b->out);
+}
+
+static int add_row(struct report *report, const struct result *result)
+{
+    struct report_boxed *b = (struct report_boxed *)report;
     if (b->csv)
         csv_row(b, result);
     else
         boxed_row(b, result);
-    return flushed(b);
+    return report_flush(b->out);
+}
+
+static int boxed_interval(struct report *report, const struct result *result)
+{
+    const struct report_boxed *b = (const struct report_boxed *)report;
+    return b->final_only ? 0 : add_row(report, result);
+}
+
+/* A test that was cut short has printed its rows. */
+static int boxed_final(struct report *report, const struct result *result)
+{
+    return result->final ? add_row(report, result) : 0;
+}
+
+static const struct report_ops ops = {
+    .name = "boxed", .begin = boxed_begin, .interval = boxed_interval, .row = boxed_final};
+
+void report_boxed_open(struct report_boxed *boxed, FILE *out)
+{
+    *boxed = (struct report_boxed){.report = {&ops}, .out = out, .columns = "", .labels = ""};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The same results as CSV: a row each, and one line of titles. What is not known is empty. */
+/* The same results as CSV: one row per result, after a header line. Unknown values are empty. */
 #include "report/report.h"
 
 #include <errno.h>
@@ -41,42 +41,46 @@ static void count(FILE *out, uint64_t value)
     fprintf(out, "%" PRIu64 ",", value);
 }
 
-void csv_add(struct document *d, const struct outcome *o)
+void csv_add(struct document *d, const struct entry *e)
 {
-    const struct stats *s = o->stats;
+    const struct facts *f = e->facts;
+    const struct result *r = e->result;
+    const struct stats *s = r->stats;
     FILE *out = d->rows.out;
+    char device[FABRIC_DEVICE_MAX + 40];
+    session_device(f->session, device, sizeof device);
     text(out, d->begun);
     text(out, d->tool);
-    text(out, o->test);
-    text(out, o->label ? o->label : "");
-    text(out, o->layout ? o->layout : "");
-    text(out, o->method);
-    text(out, o->device);
-    text(out, o->form);
-    count(out, o->size);
+    text(out, e->test);
+    text(out, e->label ? e->label : "");
+    text(out, facts_layout(f) ? facts_layout(f) : "");
+    text(out, facts_method(f));
+    text(out, device);
+    text(out, f->session->facts.form);
+    count(out, r->size);
     count(out, s->count);
-    number(out, s->count ? (double)s->min_ps * o->us_per_unit : 0);
-    number(out, (double)s->max_ps * o->us_per_unit);
-    number(out, outcome_mean_us(o));
-    number(out, stats_deviation_ps(s) * o->us_per_unit);
-    number(out, stats_median_ps(s) * o->us_per_unit);
+    number(out, s->count ? (double)s->min_ps * r->us_per_unit : 0);
+    number(out, (double)s->max_ps * r->us_per_unit);
+    number(out, report_mean_us(r));
+    number(out, stats_deviation_ps(s) * r->us_per_unit);
+    number(out, stats_median_ps(s) * r->us_per_unit);
     for (const double *percent = d->percentiles; *percent; percent++) {
-        struct weft_percentile p;
-        outcome_percentile(o, *percent, &p);
+        struct percentile p;
+        report_percentile(r, *percent, &p);
         number(out, p.us);
         number(out, p.low_us);
         number(out, p.high_us);
     }
-    if (isfinite(o->elapsed_s))
-        fprintf(out, "%.12f", o->elapsed_s);
+    if (isfinite(r->elapsed_s))
+        fprintf(out, "%.12f", r->elapsed_s);
     fputc(',', out);
-    number(out, o->bytes_per_s);
-    number(out, o->messages_per_s);
-    count(out, o->interference.switches);
-    count(out, o->interference.migrations);
-    count(out, o->interference.faults);
-    count(out, o->interference.steal_ms);
-    fprintf(out, "%d\n", o->complete);
+    number(out, r->bandwidth.overall);
+    number(out, r->rate.overall);
+    count(out, r->interference.switches);
+    count(out, r->interference.migrations);
+    count(out, r->interference.faults);
+    count(out, r->interference.steal_ms);
+    fprintf(out, "%d\n", r->complete);
 }
 
 static void titles(const struct document *d, FILE *out)
@@ -99,12 +103,12 @@ int document_save_csv(struct document *d, const char *path)
         if (out)
             fclose(out);
         free(bytes);
-        return fail(-ENOMEM, "no memory for a sheet");
+        return fail(-ENOMEM, "no memory for a CSV document");
     }
     titles(d, out);
     fwrite(d->rows.bytes, 1, d->rows.length, out);
-    int status =
-        fclose(out) ? fail(-ENOMEM, "no memory for a sheet") : save_write(path, bytes, length);
+    int status = fclose(out) ? fail(-ENOMEM, "no memory for a CSV document")
+                             : save_write(path, bytes, length);
     free(bytes);
     return status;
 }

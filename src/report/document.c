@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A run as share/schema describes it: every option, both machines, every result with its histogram.
- * Results are put into words as they come, between two measurements; the document at the end. */
+ * Results are formatted as they come, between two measurements; the document is written at the
+ * end. */
 #include "core/clock.h"
 #include "core/machine.h"
 #include "core/opt.h"
@@ -48,7 +49,7 @@ static int by_percent(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* What was asked for, and what every document has. */
+/* The requested percentiles, and those of every document. */
 static void choose_percentiles(struct document *d, const double *asked)
 {
     size_t n = 0;
@@ -81,7 +82,7 @@ int document_open(struct document *d, const char *tool, int argc, char **argv,
     if (!status)
         status = machine_describe(&d->client);
     if (!status)
-        status = msg_add(&d->client, "weft=%s\n", weft_version());
+        status = msg_add(&d->client, "weft=%s\n", core_version());
     d->json = (struct json){.out = d->result_text.out, .depth = 2, .lines = 3};
     d->verdicts = (struct json){.out = d->verdict_text.out, .depth = 2, .lines = 2};
     d->said = (struct json){.out = d->said_text.out, .depth = 2, .lines = 2};
@@ -124,37 +125,49 @@ static void add_options(struct json *j, const struct opt_set *set, const struct 
     json_close(j, ']');
 }
 
-static void add_method(struct json *j, const struct outcome *o)
+const char *facts_layout(const struct facts *f)
 {
+    return f->spec->data.layout ? fabric_layout_names[f->spec->data.layout - 1] : NULL;
+}
+
+const char *facts_method(const struct facts *f)
+{
+    return f->spec->both_ways ? f->method->both_ways : f->method->name;
+}
+
+static void add_method(struct json *j, const struct facts *f)
+{
+    char device[FABRIC_DEVICE_MAX + 40];
+    session_device(f->session, device, sizeof device);
     json_open(j, "fabric", '{');
-    json_text(j, "name", o->fabric);
-    json_text(j, "device", o->device);
-    json_text(j, "form", o->form);
-    json_text(j, "why", o->why ? o->why : "");
+    json_text(j, "name", f->session->fabric->name);
+    json_text(j, "device", device);
+    json_text(j, "form", f->session->facts.form);
+    json_text(j, "why", f->session->why);
     json_close(j, '}');
     json_open(j, "method", '{');
-    json_text(j, "name", o->method);
-    json_bool(j, "half_round_trip", o->half_round_trip);
-    json_text(j, "clock", o->clock == CLOCK_CYCLES ? "cycles" : "clock_gettime");
-    json_number(j, "clock_cost_ns", o->clock_cost_ns);
-    json_bool(j, "clock_subtracted", o->clock_subtracted);
-    json_text(j, "completion_proves", o->proves);
+    json_text(j, "name", facts_method(f));
+    json_bool(j, "half_round_trip", f->legs == 2);
+    json_text(j, "clock", f->clock->kind == CLOCK_CYCLES ? "cycles" : "clock_gettime");
+    json_number(j, "clock_cost_ns", (double)f->clock->cost_ps / f->legs / 1000);
+    json_bool(j, "clock_subtracted", f->method->subtracts);
+    json_text(j, "completion_proves", f->proves);
     json_close(j, '}');
 }
 
-static void add_moments(struct json *j, const struct document *d, const struct outcome *o)
+static void add_moments(struct json *j, const struct document *d, const struct result *r)
 {
-    const struct stats *s = o->stats;
+    const struct stats *s = r->stats;
     json_count(j, "count", s->count);
-    json_number(j, "min_us", s->count ? (double)s->min_ps * o->us_per_unit : 0);
-    json_number(j, "max_us", (double)s->max_ps * o->us_per_unit);
-    json_number(j, "mean_us", outcome_mean_us(o));
-    json_number(j, "deviation_us", stats_deviation_ps(s) * o->us_per_unit);
-    json_number(j, "median_us", stats_median_ps(s) * o->us_per_unit);
+    json_number(j, "min_us", s->count ? (double)s->min_ps * r->us_per_unit : 0);
+    json_number(j, "max_us", (double)s->max_ps * r->us_per_unit);
+    json_number(j, "mean_us", report_mean_us(r));
+    json_number(j, "deviation_us", stats_deviation_ps(s) * r->us_per_unit);
+    json_number(j, "median_us", stats_median_ps(s) * r->us_per_unit);
     json_open(j, "percentiles", '[');
     for (const double *percent = d->percentiles; *percent; percent++) {
-        struct weft_percentile p;
-        outcome_percentile(o, *percent, &p);
+        struct percentile p;
+        report_percentile(r, *percent, &p);
         json_open(j, NULL, '{');
         json_number(j, "percent", p.percent);
         json_number(j, "us", p.us);
@@ -163,41 +176,41 @@ static void add_moments(struct json *j, const struct document *d, const struct o
         json_close(j, '}');
     }
     json_close(j, ']');
-    json_decimals(j, "elapsed_s", o->elapsed_s, PICOSECONDS);
-    json_number(j, "bytes_per_s", o->bytes_per_s);
-    json_number(j, "messages_per_s", o->messages_per_s);
+    json_decimals(j, "elapsed_s", r->elapsed_s, PICOSECONDS);
+    json_number(j, "bytes_per_s", r->bandwidth.overall);
+    json_number(j, "messages_per_s", r->rate.overall);
     json_open(j, "interference", '{');
-    json_count(j, "preempted", o->interference.switches);
-    json_count(j, "migrated", o->interference.migrations);
-    json_count(j, "page_faults", o->interference.faults);
-    json_count(j, "steal_ms", o->interference.steal_ms);
+    json_count(j, "preempted", r->interference.switches);
+    json_count(j, "migrated", r->interference.migrations);
+    json_count(j, "page_faults", r->interference.faults);
+    json_count(j, "steal_ms", r->interference.steal_ms);
     json_close(j, '}');
 }
 
 /* A bucket holds whole units: from half a unit below the first to half a unit above the last, so
  * that its middle is theirs. */
-static void add_histogram(struct json *j, const struct outcome *o)
+static void add_histogram(struct json *j, const struct result *r)
 {
     json_open(j, "histogram", '[');
     for (size_t i = 0; i < STATS_BUCKETS; i++) {
         double low, high;
-        if (!o->stats->buckets[i])
+        if (!r->stats->buckets[i])
             continue;
         stats_bounds(i, &low, &high);
         json_open(j, NULL, '[');
-        json_decimals(j, NULL, low > 0 ? (low - 0.5) * o->us_per_unit : 0, HALF_PICOSECONDS);
-        json_decimals(j, NULL, (high - 0.5) * o->us_per_unit, HALF_PICOSECONDS);
-        json_count(j, NULL, o->stats->buckets[i]);
+        json_decimals(j, NULL, low > 0 ? (low - 0.5) * r->us_per_unit : 0, HALF_PICOSECONDS);
+        json_decimals(j, NULL, (high - 0.5) * r->us_per_unit, HALF_PICOSECONDS);
+        json_count(j, NULL, r->stats->buckets[i]);
         json_close(j, ']');
     }
     json_close(j, ']');
 }
 
-static void add_series(struct json *j, const struct outcome *o)
+static void add_series(struct json *j, const struct result *r)
 {
     json_open(j, "series", '[');
-    for (size_t i = 0; o->series && i < o->series->count; i++) {
-        const struct interval *s = &o->series->intervals[i];
+    for (size_t i = 0; r->series && i < r->series->count; i++) {
+        const struct interval *s = &r->series->intervals[i];
         bool known = s->min_ps != UINT64_MAX;
         json_open(j, NULL, '{');
         json_decimals(j, "end_s", (double)s->end_ps / 1e12, PICOSECONDS);
@@ -210,41 +223,42 @@ static void add_series(struct json *j, const struct outcome *o)
     json_close(j, ']');
 }
 
-static void add_samples(struct json *j, const struct outcome *o)
+static void add_samples(struct json *j, const struct result *r)
 {
-    const struct stats *s = o->stats;
+    const struct stats *s = r->stats;
     if (!s->kept_room)
         return;
     json_open(j, "samples_us", '[');
     for (uint64_t i = 0; i < s->count && i < s->kept_room; i++)
-        json_number(j, NULL, (double)s->kept_ps[i] * o->us_per_unit);
+        json_number(j, NULL, (double)s->kept_ps[i] * r->us_per_unit);
     json_close(j, ']');
 }
 
-void document_add(struct document *d, const struct outcome *o)
+void document_add(struct document *d, const struct entry *e)
 {
+    const struct result *r = e->result;
     struct json *j = &d->json;
     json_open(j, NULL, '{');
-    json_text(j, "test", o->test);
-    json_text(j, "label", o->label ? o->label : "");
-    json_count(j, "size", o->size);
-    json_text(j, "layout", o->layout);
-    if (o->options)
-        add_options(j, o->options, d->set, true);
-    add_method(j, o);
-    json_bool(j, "complete", o->complete);
-    add_moments(j, d, o);
-    add_histogram(j, o);
-    add_series(j, o);
-    add_samples(j, o);
-    if (!isnan(o->reverse_elapsed_s)) {
+    json_text(j, "test", e->test);
+    json_text(j, "label", e->label ? e->label : "");
+    json_count(j, "size", r->size);
+    json_text(j, "layout", facts_layout(e->facts));
+    if (e->options)
+        add_options(j, e->options, d->set, true);
+    add_method(j, e->facts);
+    json_bool(j, "complete", r->complete);
+    add_moments(j, d, r);
+    add_histogram(j, r);
+    add_series(j, r);
+    add_samples(j, r);
+    if (!isnan(r->reverse_elapsed_s)) {
         json_open(j, "reverse", '{');
-        json_count(j, "count", o->reverse_count);
-        json_decimals(j, "elapsed_s", o->reverse_elapsed_s, PICOSECONDS);
+        json_count(j, "count", r->reverse_count);
+        json_decimals(j, "elapsed_s", r->reverse_elapsed_s, PICOSECONDS);
         json_close(j, '}');
     }
     json_close(j, '}');
-    csv_add(d, o);
+    csv_add(d, e);
     d->results++;
 }
 
@@ -269,7 +283,7 @@ void document_hear(struct document *d, const char *sentence)
 
 /* ---- the document ---- */
 
-/* Only facts that the schema has: the other end may say anything. */
+/* Only facts of the schema: the other end may send anything. */
 static void add_end(struct json *j, const char *name, const struct msg *lines)
 {
     static const char *const facts[] = {
@@ -310,7 +324,7 @@ static int write_document(struct document *d, const struct ending *ending, FILE 
     json_count(j, "version", 1);
     json_open(j, "tool", '{');
     json_text(j, "name", d->tool);
-    json_text(j, "version", weft_version());
+    json_text(j, "version", core_version());
     json_open(j, "command", '[');
     for (int i = 0; i < d->argc; i++)
         json_text(j, NULL, d->argv[i]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes JSON. Only commas, quotes and digits are its business: who calls says what is in what. */
+/* Writes JSON: commas, quotes and digits. The caller decides the structure. */
 #include "report/report.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* How many bytes the UTF-8 character at text has; 0 if it is none. */
+/* The number of bytes of the UTF-8 character at text; 0 if it is not one. */
 static int character(const unsigned char *text)
 {
     static const struct {
@@ -45,7 +45,7 @@ static void quoted(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* The comma before, and the name of what comes. */
+/* The comma before a value, and its key. */
 static void begin(struct json *json, const char *key)
 {
     if (json->filled)

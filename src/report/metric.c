@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be asked of a result by name: --percentiles, and the conditions of --fail-if. */
+/* Values of a result by name: --percentiles, and the conditions of --fail-if. */
 #include "report/report.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 /* ---- percentiles ---- */
 
-/* Digits and a point, nothing else that strtod would take. */
+/* Digits and a point, nothing else that strtod would accept. */
 static int plain_number(const char *text, size_t length, double *value)
 {
     char copy[32], *end;
@@ -37,7 +37,7 @@ int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1])
             return fail(-EINVAL, "--percentiles %s: at most %d", text, REPORT_PERCENTILES);
         for (size_t i = 0; i < n; i++)
             if (list[i] == percent)
-                return fail(-EINVAL, "--percentiles %s: %g stands there twice", text, percent);
+                return fail(-EINVAL, "--percentiles %s: %g is given twice", text, percent);
         list[n++] = percent;
         at += length;
         if (!*at)
@@ -47,16 +47,16 @@ int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1])
     return 0;
 }
 
-int outcome_percentile(const struct outcome *o, double percent, struct weft_percentile *p)
+int report_percentile(const struct result *r, double percent, struct percentile *p)
 {
     double at = NAN, low = NAN, high = NAN;
-    int status = stats_percentile(o->stats, percent / 100, &at);
+    int status = stats_percentile(r->stats, percent / 100, &at);
     if (!status)
-        stats_interval(o->stats, percent / 100, &low, &high);
-    *p = (struct weft_percentile){.percent = percent,
-                                  .us = at * o->us_per_unit,
-                                  .low_us = low * o->us_per_unit,
-                                  .high_us = high * o->us_per_unit};
+        stats_interval(r->stats, percent / 100, &low, &high);
+    *p = (struct percentile){.percent = percent,
+                             .us = at * r->us_per_unit,
+                             .low_us = low * r->us_per_unit,
+                             .high_us = high * r->us_per_unit};
     return status;
 }
 
@@ -64,78 +64,79 @@ int outcome_percentile(const struct outcome *o, double percent, struct weft_perc
 
 enum unit { UNIT_TIME, UNIT_BYTES, UNIT_PLAIN };
 
-static double get_min(const struct outcome *o)
+static double get_min(const struct result *r)
 {
-    return (double)o->stats->min_ps * o->us_per_unit;
+    return (double)r->stats->min_ps * r->us_per_unit;
 }
 
-static double get_max(const struct outcome *o)
+static double get_max(const struct result *r)
 {
-    return (double)o->stats->max_ps * o->us_per_unit;
+    return (double)r->stats->max_ps * r->us_per_unit;
 }
 
-double outcome_mean_us(const struct outcome *o)
+double report_mean_us(const struct result *r)
 {
-    return isnan(o->mean_us) ? o->stats->mean_ps * o->us_per_unit : o->mean_us;
+    return isnan(r->latency_us.overall) ? r->stats->mean_ps * r->us_per_unit
+                                        : r->latency_us.overall;
 }
 
-static double get_deviation(const struct outcome *o)
+static double get_deviation(const struct result *r)
 {
-    return stats_deviation_ps(o->stats) * o->us_per_unit;
+    return stats_deviation_ps(r->stats) * r->us_per_unit;
 }
 
-static double get_median(const struct outcome *o)
+static double get_median(const struct result *r)
 {
-    return stats_median_ps(o->stats) * o->us_per_unit;
+    return stats_median_ps(r->stats) * r->us_per_unit;
 }
 
-static double get_bandwidth(const struct outcome *o)
+static double get_bandwidth(const struct result *r)
 {
-    return o->bytes_per_s;
+    return r->bandwidth.overall;
 }
 
-static double get_rate(const struct outcome *o)
+static double get_rate(const struct result *r)
 {
-    return o->messages_per_s;
+    return r->rate.overall;
 }
 
-static double get_count(const struct outcome *o)
+static double get_count(const struct result *r)
 {
-    return (double)o->stats->count;
+    return (double)r->stats->count;
 }
 
-static double get_preempted(const struct outcome *o)
+static double get_preempted(const struct result *r)
 {
-    return (double)o->interference.switches;
+    return (double)r->interference.switches;
 }
 
-static double get_migrated(const struct outcome *o)
+static double get_migrated(const struct result *r)
 {
-    return (double)o->interference.migrations;
+    return (double)r->interference.migrations;
 }
 
-static double get_faults(const struct outcome *o)
+static double get_faults(const struct result *r)
 {
-    return (double)o->interference.faults;
+    return (double)r->interference.faults;
 }
 
-static double get_steal(const struct outcome *o)
+static double get_steal(const struct result *r)
 {
-    return (double)o->interference.steal_ms;
+    return (double)r->interference.steal_ms;
 }
 
 static const struct metric {
     const char *name;
     enum unit unit;
-    double (*get)(const struct outcome *outcome);
+    double (*get)(const struct result *result);
     bool rate; /* only where there is an elapsed time */
 } metrics[] = {
     {"min", UNIT_TIME, get_min, false},
     {"max", UNIT_TIME, get_max, false},
-    {"mean", UNIT_TIME, outcome_mean_us, false},
+    {"mean", UNIT_TIME, report_mean_us, false},
     {"median", UNIT_TIME, get_median, false},
     {"deviation", UNIT_TIME, get_deviation, false},
-    {"stddev", UNIT_TIME, get_deviation, false}, /* as the table heads it */
+    {"stddev", UNIT_TIME, get_deviation, false}, /* as in the table */
     {"bandwidth", UNIT_BYTES, get_bandwidth, true},
     {"rate", UNIT_PLAIN, get_rate, true},
     {"count", UNIT_PLAIN, get_count, false},
@@ -171,7 +172,7 @@ static int parse_metric(const char *name, size_t length, struct condition *c)
     return -EINVAL;
 }
 
-/* A number and its unit: of a time in us, of a bandwidth in bytes a second. */
+/* A number and its unit: of a time in us, of a bandwidth in bytes per second. */
 static int parse_bound(const char *text, enum unit unit, double *bound)
 {
     static const struct {
@@ -209,9 +210,10 @@ int condition_parse(const char *text, bool rates, struct condition *c)
     const char *at = skip(text);
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789.");
     if (parse_metric(at, length, c))
-        return bad(text, "what is to be compared? min, max, mean, median, deviation, a percentile "
-                         "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults "
-                         "or steal_ms");
+        return bad(text,
+                   "unknown metric; known are min, max, mean, median, deviation, a percentile "
+                   "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults "
+                   "or steal_ms");
     if (c->metric && c->metric->rate && !rates)
         return bad(text, "this tool measures latency alone");
     at = skip(at + length);
@@ -221,7 +223,7 @@ int condition_parse(const char *text, bool rates, struct condition *c)
         length = strcspn(at, " \t<>=");
         snprintf(size, sizeof size, "%.*s", (int)(length < 23 ? length : 23), at);
         if (unit_bytes(size, &c->size) || !c->size)
-            return bad(text, "behind @ stands a size in bytes, such as 4096 or 4K");
+            return bad(text, "after @ a size in bytes is needed, such as 4096 or 4K");
         at = skip(at + length);
     }
     c->relation = -1;
@@ -232,24 +234,23 @@ int condition_parse(const char *text, bool rates, struct condition *c)
         return bad(text, "<, >, <= or >= is missing");
     enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
     if (parse_bound(skip(at + strlen(relations[c->relation])), unit, &c->bound))
-        return bad(text,
-                   unit == UNIT_TIME    ? "the bound is to be a time such as 5us, in ps, ns, us, "
-                                          "ms or s"
-                   : unit == UNIT_BYTES ? "the bound is to be a bandwidth such as 900MB/s, in "
-                                          "B/s, KB/s, MB/s or GB/s"
-                                        : "the bound is to be a plain number");
+        return bad(text, unit == UNIT_TIME ? "the bound must be a time such as 5us, in ps, ns, us, "
+                                             "ms or s"
+                         : unit == UNIT_BYTES ? "the bound must be a bandwidth such as 900MB/s, in "
+                                                "B/s, KB/s, MB/s or GB/s"
+                                              : "the bound must be a plain number");
     return 0;
 }
 
-enum verdict condition_judge(const struct condition *c, const struct outcome *o, double *value)
+enum verdict condition_judge(const struct condition *c, const struct result *r, double *value)
 {
-    struct weft_percentile p;
+    struct percentile p;
     *value = NAN;
-    if (c->size && c->size != o->size)
+    if (c->size && c->size != r->size)
         return VERDICT_NONE;
-    if (c->metric && (o->stats->count || c->metric->unit != UNIT_TIME))
-        *value = c->metric->get(o);
-    else if (!c->metric && !outcome_percentile(o, c->percent, &p))
+    if (c->metric && (r->stats->count || c->metric->unit != UNIT_TIME))
+        *value = c->metric->get(r);
+    else if (!c->metric && !report_percentile(r, c->percent, &p))
         *value = p.us;
     if (isnan(*value))
         return VERDICT_UNKNOWN;

@@ -3,46 +3,43 @@
 #ifndef WEFT_REPORT_H
 #define WEFT_REPORT_H
 
-#include "bench/bench.h"
+#include "bench/session.h"
 #include "core/clock.h"
 #include "core/opt.h"
 
 #include <stdio.h>
 
-/* ---- one result, however it was measured ---- */
+/* ---- one result ---- */
 
 /* At most so many percentiles; a list of them ends with 0. */
-enum { REPORT_PERCENTILES = WEFT_PERCENTILES - 1 };
+enum { REPORT_PERCENTILES = 15 };
 
-/* What is not known is NULL, or not a number. */
-struct outcome {
-    const char *test, *label, *layout;
-    uint64_t size;
-    const char *fabric, *device, *form, *why;
-    const char *method, *proves;
-    bool half_round_trip, clock_subtracted, complete;
-    enum clock_kind clock;
-    double clock_cost_ns;
-    const struct stats *stats; /* in units of */
-    double us_per_unit;
-    double mean_us; /* not a number: of the samples */
-    double elapsed_s, bytes_per_s, messages_per_s;
-    struct interference interference;
-    const struct series *series;
-    uint64_t reverse_count; /* stream both ways */
-    double reverse_elapsed_s;
-    const struct opt_set *options; /* of this result alone, or NULL */
+/* A percentile with its 95 % confidence interval. */
+struct percentile {
+    double percent, us, low_us, high_us;
 };
 
-/* "50,99,99.9" to numbers; an empty text to none. -EINVAL and a sentence. */
+/* A result and what it belongs to. */
+struct entry {
+    const char *test;              /* as the tool calls it */
+    const char *label;             /* distinguishes it from others of that name, or "" */
+    const struct opt_set *options; /* of this result only, or NULL */
+    const struct facts *facts;
+    const struct result *result;
+};
+
+/* The data layout, or NULL if there is none; and the method. */
+const char *facts_layout(const struct facts *facts);
+const char *facts_method(const struct facts *facts);
+
+/* "50,99,99.9" to numbers; an empty text to none. -EINVAL and an error message. */
 int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1]);
 
-/* One with its interval; -ENODATA, and not numbers, where too few samples lie beyond it. */
-int outcome_percentile(const struct outcome *outcome, double percent,
-                       struct weft_percentile *percentile);
+/* A percentile with its interval; -ENODATA and NAN if too few samples lie beyond it. */
+int report_percentile(const struct result *result, double percent, struct percentile *percentile);
 
-/* As the tool's table has it: of the samples, or elapsed time by messages. */
-double outcome_mean_us(const struct outcome *outcome);
+/* As in the tool's table: of the samples, or elapsed time / messages. */
+double report_mean_us(const struct result *result);
 
 /* A condition of --fail-if: METRIC[@SIZE] RELATION BOUND. */
 struct condition {
@@ -55,14 +52,14 @@ struct condition {
 };
 enum verdict { VERDICT_NONE, VERDICT_PASSED, VERDICT_FAILED, VERDICT_UNKNOWN };
 
-/* rates: the tool has bandwidth and message rate. -EINVAL and a sentence. */
+/* rates: the tool has bandwidth and message rate. -EINVAL and an error message. */
 int condition_parse(const char *text, bool rates, struct condition *condition);
 
 /* Failed: the condition holds. None: it is about another size; unknown: too few samples. */
-enum verdict condition_judge(const struct condition *condition, const struct outcome *outcome,
+enum verdict condition_judge(const struct condition *condition, const struct result *result,
                              double *value);
 
-/* How many samples it takes to be judged. */
+/* How many samples are needed to judge it. */
 double condition_needs(const struct condition *condition);
 
 /* The value with its unit. */
@@ -70,11 +67,10 @@ void condition_value(const struct condition *condition, double value, char *text
 
 /* ---- formats that are written at the end, whole ---- */
 
-/* JSON as it is written; key is NULL in arrays. A number that is none is null, and so is a text
- * that is NULL. */
+/* JSON as it is written; key is NULL in arrays. NAN and a text of NULL become null. */
 struct json {
     FILE *out;
-    int depth, lines; /* so deep, everything has a line of its own */
+    int depth, lines; /* up to this depth, everything has its own line */
     bool filled;
 };
 void json_open(struct json *json, const char *key, char bracket);
@@ -92,15 +88,15 @@ struct membuf {
     size_t length;
 };
 
-/* A run as the schema describes it, and as CSV. Both are collected while it goes on. */
+/* A run as the schema describes it, and as CSV. Both are collected during the run. */
 struct document {
     const char *tool;
     int argc;
     char **argv;
     const struct opt_set *set;
-    double percentiles[REPORT_PERCENTILES + 1]; /* those asked for, or the usual ones */
+    double percentiles[REPORT_PERCENTILES + 1]; /* the requested ones, or the default ones */
     char begun[32];
-    struct msg client, server; /* as machine_describe does; server may be empty */
+    struct msg client, server; /* as from machine_describe; server may be empty */
     unsigned results;
     struct json json, verdicts, said;
     struct membuf result_text, verdict_text, said_text, rows;
@@ -116,8 +112,8 @@ struct ending {
 int document_open(struct document *document, const char *tool, int argc, char **argv,
                   const struct opt_set *set, const double *percentiles);
 void document_close(struct document *document);
-void document_add(struct document *document, const struct outcome *outcome);
-/* What standard error was told. */
+void document_add(struct document *document, const struct entry *entry);
+/* A line that was printed on standard error. */
 void document_hear(struct document *document, const char *sentence);
 void document_judge(struct document *document, const struct condition *condition, double value,
                     enum verdict verdict);
@@ -126,47 +122,58 @@ void document_judge(struct document *document, const struct condition *condition
 int document_save_json(struct document *document, const struct ending *ending, const char *path);
 int document_save_csv(struct document *document, const char *path);
 
-/* A field of CSV, quoted where it must be, and the comma behind it. */
+/* A field of CSV, quoted if needed, and the comma after it. */
 void csv_field(FILE *out, const char *text, size_t length);
 
 /* The rows of document_save_csv; for document_add. */
-void csv_add(struct document *document, const struct outcome *outcome);
+void csv_add(struct document *document, const struct entry *entry);
 
-/* Can this file be written, as far as can be known before? "-" is standard output. */
+/* Can this file be written, as far as can be checked before? "-" is standard output. */
 int save_check(const char *path);
 
-/* Do two paths lead to one place? Also if there is no file yet. */
+/* Are two paths the same file? Also if it does not exist yet. */
 bool save_same(const char *a, const char *b);
-/* Writes it whole and puts it in its place. */
+/* Writes the whole file and renames it into place. */
 int save_write(const char *path, const char *bytes, size_t length);
 
 /* ---- tables ---- */
+
+/* The argument of a header row's show function. */
+struct header {
+    const struct facts *facts;
+    const void *base; /* what the option rows fill */
+};
 
 /* The CXI tools' header and table. */
 struct report_table {
     struct report report;
     FILE *out;
-    const double *percentiles; /* columns of their own; ends with 0 */
-    const struct bench_facts *facts;
+    const char *title;
+    const struct opt_set *set;
+    const double *percentiles; /* extra columns; ends with 0 */
+    const struct facts *facts;
     int width;   /* of separators */
-    bool titled; /* column titles stand */
-    bool open;   /* something stands below the last separator */
+    bool titled; /* column titles are printed */
+    bool open;   /* something is printed after the last separator */
 };
 
-void report_table_open(struct report_table *table, FILE *out, const double *percentiles);
+void report_table_open(struct report_table *table, FILE *out, const char *title,
+                       const struct opt_set *set, const double *percentiles);
 
-/* ucx_perftest's table, or CSV. Lists have an entry a line. */
+/* ucx_perftest's table, or CSV. Lists have an entry per line. */
 struct report_boxed {
+    struct report report;
     FILE *out;
     bool csv, final_only, grouped;
-    const double *percentiles; /* columns of their own; ends with 0, or NULL */
+    const double *percentiles; /* extra columns; ends with 0, or NULL */
     const char *columns;       /* of CSV, before the others: the batch files */
     const char *labels;        /* of the test that runs, one for each batch file */
     const char *group;         /* of the first columns, as last drawn */
 };
 
-/* A test begins; group is "latency" or "overhead". */
-int report_boxed_begin(struct report_boxed *boxed, const char *group, const char *labels);
-int report_boxed_row(struct report_boxed *boxed, const struct weft_result *result);
+void report_boxed_open(struct report_boxed *boxed, FILE *out);
+
+/* Flushes the output; -EIO and an error message if that fails. */
+int report_flush(FILE *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that results go to: written whole beside their place and renamed into it, so that nobody
- * ever reads half of one. What is not a plain file (a pipe, a device) is written as it is. */
+/* Output files: written to a temporary file in the same folder and renamed, so that readers never
+ * see half of one. Anything but a plain file (a pipe, a device) is written directly. */
 #include "report/report.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@ static int cannot(const char *path)
     int status = errno ? -errno : -EIO;
     if (status == -EINTR)
         return fail(-EINTR, "interrupted");
-    /* Neither is a matter of usage. */
+    /* Neither is a usage error. */
     return fail(status == -EINVAL ? -EIO : status, "%s: cannot be written: %s", path,
                 strerror(-status));
 }
 
-/* A path that stands for one of our own descriptors: what it leads to, a log perhaps, goes on. */
+/* A path of one of our own descriptors: its file, for example a log, is written where it is. */
 static int descriptor(const char *path)
 {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -39,13 +39,13 @@ static int descriptor(const char *path)
     return -1;
 }
 
-/* Is there something that must not be replaced by a file? */
+/* Is there something that a file must not replace? */
 static bool special(const char *path, struct stat *file)
 {
     return !stat(path, file) && !S_ISREG(file->st_mode);
 }
 
-/* A new file in the folder of path; a link stays, and what it points to is replaced. */
+/* A new file in the folder of path; a link stays, and its target is replaced. */
 static int open_beside(const char *path, char *real, char *name)
 {
     if (!realpath(path, real))
@@ -58,7 +58,7 @@ static int open_beside(const char *path, char *real, char *name)
     return mkostemp(name, O_CLOEXEC);
 }
 
-/* Where a path leads, for a file that may not be there yet. */
+/* The file of a path, which may not exist yet. */
 static void place_of(const char *path, char *place)
 {
     char folder[PATH_MAX];
@@ -116,7 +116,7 @@ static int put(FILE *out, const char *path, const char *bytes, size_t length)
     return fwrite(bytes, 1, length, out) != length || fflush(out) ? cannot(path) : 0;
 }
 
-/* The same, and closes the file whatever has happened to it. */
+/* The same, and closes the file in any case. */
 static int put_all(FILE *out, const char *path, const char *bytes, size_t length)
 {
     int status = put(out, path, bytes, length);
@@ -171,4 +171,13 @@ int save_write(const char *path, const char *bytes, size_t length)
     if (fd >= 0 || special(path, &file))
         return save_as_it_is(fd, path, bytes, length);
     return save_beside(path, bytes, length);
+}
+
+int report_flush(FILE *out)
+{
+    if (!fflush(out) && !ferror(out))
+        return 0;
+    if (errno == EINTR)
+        return fail(-EINTR, "interrupted");
+    return fail(-EIO, "writing results: %s", strerror(errno));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CXI tools' transcript: header, samples if asked for, a row a size. One separator between
- * blocks, never two. Everything is flushed as it appears: scripts read it through pipes. */
+/* The CXI tools' transcript: header, samples if requested, one row per size. One separator between
+ * blocks, never two. Every line is flushed at once: scripts read it through pipes. */
 #include "core/opt.h"
 #include "report/report.h"
 
@@ -8,16 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { COLUMN = 10, COLUMNS = 5, LABEL = 17 };
-
-static int flushed(struct report_table *t)
-{
-    if (!fflush(t->out) && !ferror(t->out))
-        return 0;
-    if (errno == EINTR)
-        return fail(-EINTR, "interrupted");
-    return fail(-EIO, "writing results: %s", strerror(errno));
-}
+enum { COLUMN = 10, LABEL = 17 };
 
 static void separator(struct report_table *t)
 {
@@ -32,27 +23,28 @@ static void separator(struct report_table *t)
 static void header_line(struct report_table *t, const struct opt *row)
 {
     char label[48], value[256];
+    struct header header = {.facts = t->facts, .base = t->set->base};
     if (row->show) {
-        if (row->show(t->facts, value, sizeof value) < 0)
+        if (row->show(&header, value, sizeof value) < 0)
             return;
     } else {
-        opt_format(row, t->facts->plan, value, sizeof value);
+        opt_format(row, t->set->base, value, sizeof value);
     }
-    opt_expand(row, row->label, &t->facts->op->help, label, sizeof label);
+    opt_expand(row, row->label, &t->facts->op->words->help, label, sizeof label);
     fprintf(t->out, "%-*s: %s\n", LABEL, label, value);
 }
 
-/* Returns how wide its column is. */
+/* Returns the width of its column. */
 static int percentile_title(double percent, char *title, size_t room)
 {
     int n = snprintf(title, room, "p%.10g[us]", percent);
     return n > COLUMN ? n : COLUMN;
 }
 
-/* Rows say their place in the header; places are few, so look for one after the other. */
+/* Rows have their place in the header; there are few places, so search one after another. */
 static void header(struct report_table *t)
 {
-    const struct opt_set *set = t->facts->set;
+    const struct opt_set *set = t->set;
     int last = 0;
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row))
         last = row->header > last ? row->header : last;
@@ -62,20 +54,22 @@ static void header(struct report_table *t)
                 header_line(t, row);
 }
 
-static int table_begin(struct report *report, const struct bench_facts *facts)
+static int table_begin(struct report *report, const struct facts *facts)
 {
     struct report_table *t = (struct report_table *)report;
     t->facts = facts;
-    t->width = facts->op->size_width + COLUMNS * (COLUMN + 2);
+    t->width = facts->op->words->size_width + COLUMN + 2;
+    for (const struct column *c = facts->method->columns; c->title; c++)
+        t->width += COLUMN + 2;
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
         t->width += 2 + percentile_title(*p, title, sizeof title);
     }
     separator(t);
-    fprintf(t->out, "    %s\n", facts->title);
+    fprintf(t->out, "    %s\n", t->title);
     header(t);
     separator(t);
-    return flushed(t);
+    return report_flush(t->out);
 }
 
 /* ---- results ---- */
@@ -86,7 +80,7 @@ static int table_sample(struct report *report, uint64_t number, uint64_t ps)
     if (!number) {
         if (t->open)
             separator(t);
-        fprintf(t->out, "%10s  %11s\n", t->facts->op->number, "Latency[us]");
+        fprintf(t->out, "%10s  %11s\n", t->facts->op->words->number, "Latency[us]");
     }
     fprintf(t->out, "%10" PRIu64 "  %11.3f\n", number, (double)ps / 1e6);
     t->open = true;
@@ -96,11 +90,12 @@ static int table_sample(struct report *report, uint64_t number, uint64_t ps)
 
 static void titles(struct report_table *t)
 {
-    const struct op *op = t->facts->op;
+    const struct op_words *words = t->facts->op->words;
     if (t->open)
         separator(t);
-    fprintf(t->out, "%*s  %*s  %*s  %*s  %*s  %*s", op->size_width, op->size, COLUMN, op->many,
-            COLUMN, "Min[us]", COLUMN, "Max[us]", COLUMN, "Mean[us]", COLUMN, "StdDev[us]");
+    fprintf(t->out, "%*s  %*s", words->size_width, words->size, COLUMN, words->many);
+    for (const struct column *c = t->facts->method->columns; c->title; c++)
+        fprintf(t->out, "  %*s", COLUMN, c->title);
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
         int width = percentile_title(*p, title, sizeof title);
@@ -113,26 +108,25 @@ static void titles(struct report_table *t)
 static int table_row(struct report *report, const struct result *result)
 {
     struct report_table *t = (struct report_table *)report;
-    const struct stats *s = result->stats;
-    const double ps[] = {(double)s->min_ps, (double)s->max_ps, s->mean_ps, stats_deviation_ps(s)};
     if (!t->titled)
         titles(t);
-    fprintf(t->out, "%*zu  %*" PRIu64, t->facts->op->size_width, result->size, COLUMN, s->count);
-    for (size_t i = 0; i < LENGTH(ps); i++) {
+    fprintf(t->out, "%*" PRIu64 "  %*" PRIu64, t->facts->op->words->size_width, result->size,
+            COLUMN, result->count);
+    for (const struct column *c = t->facts->method->columns; c->title; c++) {
         char text[32];
-        unit_us(ps[i] / 1e6, text, sizeof text);
+        unit_us(c->us(result), text, sizeof text);
         fprintf(t->out, "  %*s", COLUMN, text);
     }
     for (const double *p = t->percentiles; *p; p++) {
         char title[32], text[32] = "-";
-        double at_ps;
-        if (!stats_percentile(s, *p / 100, &at_ps))
-            unit_us(at_ps / 1e6, text, sizeof text);
+        struct percentile at;
+        if (!report_percentile(result, *p, &at))
+            unit_us(at.us, text, sizeof text);
         fprintf(t->out, "  %*s", percentile_title(*p, title, sizeof title), text);
     }
     fputc('\n', t->out);
     t->open = true;
-    return flushed(t);
+    return report_flush(t->out);
 }
 
 static int table_end(struct report *report, int status)
@@ -148,7 +142,7 @@ static int table_end(struct report *report, int status)
     }
     if (t->open)
         separator(t);
-    return flushed(t);
+    return report_flush(t->out);
 }
 
 static const struct report_ops table_ops = {.name = "table",
@@ -157,9 +151,13 @@ static const struct report_ops table_ops = {.name = "table",
                                             .row = table_row,
                                             .end = table_end};
 
-void report_table_open(struct report_table *table, FILE *out, const double *percentiles)
+void report_table_open(struct report_table *table, FILE *out, const char *title,
+                       const struct opt_set *set, const double *percentiles)
 {
     static const double none[] = {0};
-    *table = (struct report_table){
-        .report = {&table_ops}, .out = out, .percentiles = percentiles ? percentiles : none};
+    *table = (struct report_table){.report = {&table_ops},
+                                   .out = out,
+                                   .title = title,
+                                   .set = set,
+                                   .percentiles = percentiles ? percentiles : none};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Axes: from values to places, and round ticks. Any range has an axis, also none at all, one value,
- * or zeros on a logarithmic one: they are drawn at its lower end. */
+/* Axes: from values to positions, and round ticks. Every range has an axis: an empty one, a single
+ * value, and zeros on a logarithmic axis, which are drawn at its lower end. */
 #include "study/plot.h"
 
 #include <math.h>
@@ -24,8 +24,8 @@ void axis_fit(struct axis *axis, double value)
         return;
     axis->low = fmin(axis->low, value);
     axis->high = fmax(axis->high, value);
-    /* Less than a nanosecond is what is left when the clock's cost is taken off: it would interval
-     * a logarithmic axis by decades. */
+    /* Less than 1 ns remains when the cost of the clock is subtracted: it would stretch a
+     * logarithmic axis by decades. */
     if (value > (axis->kind == AXIS_TIME ? 1e-3 : 0))
         axis->least = fmin(axis->least, value);
 }
@@ -35,7 +35,7 @@ double axis_nines(double percent)
     return -log10(1 - percent / 100);
 }
 
-/* 1, 2 or 5 times a power of ten: the next at or above. */
+/* The next value at or above that is 1, 2 or 5 times a power of ten. */
 static double round_up(double value)
 {
     double power = pow(10, floor(log10(value)));
@@ -63,7 +63,7 @@ static void settle_linear(struct axis *axis)
 {
     if (axis->from_zero)
         axis->low = fmin(axis->low, 0);
-    /* Not narrower than what numbers of that size can tell apart. */
+    /* At least as wide as the resolution of numbers of that size. */
     double width = axis->high - axis->low, least = fmax(fabs(axis->high) * 1e-6, 1e-9);
     if (width < least) {
         axis->low = axis->low >= 0 ? fmax(axis->low - fmax(fabs(axis->low) * 0.1, least), 0)
@@ -75,7 +75,7 @@ static void settle_linear(struct axis *axis)
     axis->high = ceil(axis->high / step - 1e-6) * step;
 }
 
-/* Less than half a decade has ends and ticks like a linear one. */
+/* Below half a decade, a logarithmic axis has the ends and ticks of a linear one. */
 static bool narrow(const struct axis *axis)
 {
     return axis->high < axis->low * 3;
@@ -152,7 +152,7 @@ static void number_text(double value, char *text, size_t room)
     snprintf(text, room, "%.6g", fabs(value) < 1e-12 ? 0 : value);
 }
 
-/* All in the unit of the largest, so that they can be compared at a glance. */
+/* All ticks in the unit of the largest, so that they are easy to compare. */
 static void linear_time_text(const struct axis *axis, double value, char *text, size_t room)
 {
     static const char *const names[] = {"ps", "ns", "us", "ms", "s"};

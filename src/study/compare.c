@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two sets of runs against each other. A run counts once, however many samples it has: those of one
- * process are not independent, where its memory happened to lie is common to all of them. */
+/* Compares two sets of runs. A run counts once, however many samples it has: samples of one process
+ * are not independent, because they share the placement of its memory. */
 #include "study/rank.h"
 #include "study/study.h"
 
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESULTS_MOST = 8192 };
+enum { RESULTS_MAX = 8192 };
 
-/* Below a nanosecond there is nothing left of an operation once the clock is subtracted. */
+/* After the cost of the clock is subtracted, times below 1 ns mean nothing. */
 static const double floor_us = 0.001;
 
-/* ---- figures ---- */
+/* ---- the value of one result ---- */
 
-/* From the buckets, for a percentile that nobody asked the tool for; as the tools do, only if ten
- * samples lie beyond it. */
+/* For a percentile that the tool was not asked for. As in the tools, at least ten samples must lie
+ * beyond it. */
 static double from_histogram(const struct study_result *result, double percent)
 {
     double total = 0, below = 0;
@@ -35,7 +35,7 @@ static double from_histogram(const struct study_result *result, double percent)
     return NAN;
 }
 
-static double figure_of(const struct study_result *result, double percent, bool rate)
+static double row_value(const struct study_result *result, double percent, bool rate)
 {
     if (rate)
         return result->messages_per_s > 0 ? 1e6 / result->messages_per_s : NAN;
@@ -49,41 +49,40 @@ static double figure_of(const struct study_result *result, double percent, bool 
     return from_histogram(result, percent);
 }
 
-/* ---- which results belong together ---- */
+/* ---- matching results ---- */
 
-/* By what they do, the strictest first; a forced comparison takes the first that leaves anything.
- */
-enum likeness { LIKE_ALL, LIKE_TEST, LIKE_LABEL, LIKE_SIZE, LIKENESSES };
+/* The strictest first; a forced comparison uses the first that matches anything. */
+enum match { MATCH_ALL, MATCH_TEST, MATCH_LABEL, MATCH_SIZE, MATCHES };
 
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool alike(const struct study_result *a, const struct study_result *b, enum likeness how)
+static bool matches(const struct study_result *a, const struct study_result *b, enum match how)
 {
-    return a->size == b->size && (how >= LIKE_SIZE || same_text(a->label, b->label)) &&
-           (how >= LIKE_LABEL ||
+    return a->size == b->size && (how >= MATCH_SIZE || same_text(a->label, b->label)) &&
+           (how >= MATCH_LABEL ||
             (same_text(a->test, b->test) && same_text(a->layout, b->layout))) &&
-           (how >= LIKE_TEST ||
+           (how >= MATCH_TEST ||
             (same_text(a->fabric, b->fabric) && same_text(a->method, b->method)));
 }
 
-/* The result of run that stands where the one at place stands among its like in first. */
+/* The n-th match in run, where the result at place is the n-th of its kind in first. */
 static const struct study_result *find(const struct study_run *first, size_t place,
-                                       const struct study_run *run, enum likeness how)
+                                       const struct study_run *run, enum match how)
 {
     const struct study_result *wanted = &first->results[place];
     size_t before = 0;
     for (size_t i = 0; i < place; i++)
-        before += alike(&first->results[i], wanted, how);
+        before += matches(&first->results[i], wanted, how);
     for (size_t i = 0; i < run->result_count; i++)
-        if (alike(&run->results[i], wanted, how) && !before--)
+        if (matches(&run->results[i], wanted, how) && !before--)
             return &run->results[i];
     return NULL;
 }
 
-/* ---- may they be compared ---- */
+/* ---- are they comparable ---- */
 
 static int not_comparable(const char *what, const char *was, const struct study_run *a,
                           const char *is, const struct study_run *b)
@@ -92,9 +91,9 @@ static int not_comparable(const char *what, const char *was, const struct study_
                 b->path);
 }
 
-/* The first thing in which two results are not alike. */
-static int say_unlike(const struct study_run *a, const struct study_result *left,
-                      const struct study_run *b, const struct study_result *right)
+/* Fails with the first difference between two results. */
+static int fail_mismatch(const struct study_run *a, const struct study_result *left,
+                         const struct study_run *b, const struct study_result *right)
 {
     const struct {
         const char *what, *was, *is;
@@ -119,8 +118,8 @@ static int check_run(const struct study_run *first, const struct study_run *run)
     if (strcmp(run->state, "complete") != 0)
         return fail(-EINVAL, "%s: %s, not complete", run->path, run->state);
     for (size_t i = 0; i < both; i++)
-        if (!alike(&first->results[i], &run->results[i], LIKE_ALL))
-            return say_unlike(first, &first->results[i], run, &run->results[i]);
+        if (!matches(&first->results[i], &run->results[i], MATCH_ALL))
+            return fail_mismatch(first, &first->results[i], run, &run->results[i]);
     if (first->result_count != run->result_count)
         return fail(-EINVAL, "not comparable: %zu %s in %s, %zu in %s", first->result_count,
                     first->result_count == 1 ? "result" : "results", first->path, run->result_count,
@@ -128,9 +127,9 @@ static int check_run(const struct study_run *first, const struct study_run *run)
     return 0;
 }
 
-/* ---- the work ---- */
+/* ---- the table of values ---- */
 
-/* A result of a run, at its place among the others. */
+/* The result of one run for one size. */
 struct cell {
     const struct study_result *result;
 };
@@ -138,12 +137,12 @@ struct cell {
 struct work {
     const struct study_set *sets[2];
     const struct study_terms *terms;
-    size_t percentiles; /* how many of them */
+    size_t percentiles; /* number of */
     const struct study_run *first;
     size_t runs;
-    struct cell *cells; /* of all runs, A's first, for each size */
+    struct cell *cells; /* per size, those of all runs, the runs of A first */
     size_t sizes;
-    double *values; /* a line of all runs for each figure there is */
+    double *values; /* per row, those of all runs */
     double *ordered;
     double *p;
 };
@@ -161,8 +160,8 @@ static int check_sets(const struct work *w)
     return status;
 }
 
-/* What every run has. */
-static void collect(struct work *w, enum likeness how)
+/* Finds the sizes that every run has. */
+static void collect(struct work *w, enum match how)
 {
     w->sizes = 0;
     for (size_t place = 0; place < w->first->result_count; place++) {
@@ -181,28 +180,28 @@ static int prepare(struct work *w, char *ignored, size_t room)
     if (!w->runs || !w->percentiles)
         return fail(-EINVAL, "nothing to compare");
     for (size_t i = 0; i < w->runs; i++)
-        if (run_at(w, i)->result_count > RESULTS_MOST)
-            return fail(-EINVAL, "%s: more than %d results", run_at(w, i)->path, RESULTS_MOST);
+        if (run_at(w, i)->result_count > RESULTS_MAX)
+            return fail(-EINVAL, "%s: more than %d results", run_at(w, i)->path, RESULTS_MAX);
     int status = check_sets(w);
     if (status && !w->terms->force)
-        return fail(status, "%s (--force compares what all have in common)", fail_reason());
+        return fail(status, "%s (--force compares what all runs have in common)", fail_reason());
     snprintf(ignored, room, "%s", status ? fail_reason() : "");
     w->cells = calloc((w->first->result_count + 1) * w->runs, sizeof *w->cells);
     if (!w->cells)
-        return fail(-ENOMEM, "no memory to compare in");
-    collect(w, LIKE_ALL);
-    for (int how = LIKE_TEST; how < LIKENESSES && w->terms->force && !w->sizes; how++)
-        collect(w, (enum likeness)how);
+        return fail(-ENOMEM, "no memory for the comparison");
+    collect(w, MATCH_ALL);
+    for (int how = MATCH_TEST; how < MATCHES && w->terms->force && !w->sizes; how++)
+        collect(w, (enum match)how);
     if (!w->sizes)
-        return fail(-EINVAL, "%s: no result that all runs have", w->first->path);
-    size_t figures = w->sizes * w->percentiles;
-    w->values = calloc(figures * w->runs, sizeof *w->values);
+        return fail(-EINVAL, "%s: no result is present in all runs", w->first->path);
+    size_t rows = w->sizes * w->percentiles;
+    w->values = calloc(rows * w->runs, sizeof *w->values);
     w->ordered = calloc(w->runs, sizeof *w->ordered);
-    w->p = calloc(figures, sizeof *w->p);
-    return w->values && w->ordered && w->p ? 0 : fail(-ENOMEM, "no memory to compare in");
+    w->p = calloc(rows, sizeof *w->p);
+    return w->values && w->ordered && w->p ? 0 : fail(-ENOMEM, "no memory for the comparison");
 }
 
-static void put_away(struct work *w)
+static void work_free(struct work *w)
 {
     free(w->cells);
     free(w->values);
@@ -210,9 +209,9 @@ static void put_away(struct work *w)
     free(w->p);
 }
 
-/* ---- figures of all runs ---- */
+/* ---- values of all runs ---- */
 
-/* A stream is judged by its rate, if all runs have one. */
+/* A stream is judged by its message rate, if all runs have one. */
 static bool by_rate(const struct work *w, size_t size, double percent)
 {
     for (size_t i = 0; i < w->runs; i++) {
@@ -223,15 +222,15 @@ static bool by_rate(const struct work *w, size_t size, double percent)
     return true;
 }
 
-/* The figure that stands at this place of the table, a value a run; false if a run lacks it. */
-static bool gather(const struct work *w, size_t place, struct study_row *row, double *values)
+/* The values of one row, one per run; false if a run lacks it. */
+static bool row_values(const struct work *w, size_t place, struct study_row *row, double *values)
 {
     size_t size = place / w->percentiles;
     double percent = w->terms->percentiles[place % w->percentiles];
     bool all = true;
     *row = (struct study_row){w->cells[size * w->runs].result, percent, by_rate(w, size, percent)};
     for (size_t i = 0; i < w->runs; i++) {
-        values[i] = figure_of(w->cells[size * w->runs + i].result, percent, row->rate);
+        values[i] = row_value(w->cells[size * w->runs + i].result, percent, row->rate);
         all = all && !isnan(values[i]);
     }
     return all;
@@ -243,8 +242,8 @@ static int ascending(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Leaves them in order in w->ordered. */
-static double middle(const struct work *w, const double *values, size_t count)
+/* Leaves the values sorted in w->ordered. */
+static double median(const struct work *w, const double *values, size_t count)
 {
     double *ordered = w->ordered;
     memcpy(ordered, values, count * sizeof *values);
@@ -254,26 +253,26 @@ static double middle(const struct work *w, const double *values, size_t count)
 
 /* ---- two sets ---- */
 
-/* Leaves logarithms in values. */
-static int weigh(const struct work *w, double *values, struct study_shift *s)
+/* Leaves the logarithms of the values in values. */
+static int estimate_shift(const struct work *w, double *values, struct study_shift *s)
 {
     size_t a_count = w->sets[0]->count, b_count = w->sets[1]->count;
     struct rank_shift shift;
-    s->a_us = middle(w, values, a_count);
-    s->b_us = middle(w, values + a_count, b_count);
+    s->a_us = median(w, values, a_count);
+    s->b_us = median(w, values + a_count, b_count);
     for (size_t i = 0; i < w->runs; i++)
         values[i] = log(fmax(values[i], floor_us));
     int status = rank_shift(values, a_count, values + a_count, b_count, &shift);
     if (status)
         return status;
-    s->shift = expm1(shift.middle);
+    s->shift = expm1(shift.median);
     s->low = expm1(shift.low);
     s->high = expm1(shift.high);
-    s->outcome = STUDY_SAME;
+    s->verdict = STUDY_SAME;
     return 0;
 }
 
-static int measure(const struct work *w, struct study_comparison *c)
+static int compare_rows(const struct work *w, struct study_comparison *c)
 {
     size_t have = 0;
     for (size_t i = 0; i < c->count; i++) {
@@ -285,9 +284,9 @@ static int measure(const struct work *w, struct study_comparison *c)
                                   .low = NAN,
                                   .high = NAN,
                                   .p = NAN,
-                                  .outcome = STUDY_ABSENT};
-        bool all = gather(w, i, &s->row, values);
-        int status = all ? weigh(w, values, s) : 0;
+                                  .verdict = STUDY_ABSENT};
+        bool all = row_values(w, i, &s->row, values);
+        int status = all ? estimate_shift(w, values, s) : 0;
         if (status)
             return status;
         have += all;
@@ -295,7 +294,7 @@ static int measure(const struct work *w, struct study_comparison *c)
     return have ? rank_permute(w->values, have, w->sets[0]->count, w->sets[1]->count, w->p) : 0;
 }
 
-static enum study_outcome judge(const struct work *w, const struct study_shift *s, double least_p)
+static enum study_verdict judge(const struct work *w, const struct study_shift *s, double least_p)
 {
     if (least_p > STUDY_ALPHA)
         return STUDY_UNSURE;
@@ -304,7 +303,7 @@ static enum study_outcome judge(const struct work *w, const struct study_shift *
     return s->shift > 0 ? STUDY_SLOWER : STUDY_FASTER;
 }
 
-/* Each row is fully apart in one deal and its mirror image. */
+/* A row is fully separated in two assignments of the labels: one and its mirror image. */
 size_t study_runs_needed(size_t rows)
 {
     size_t runs = 2;
@@ -319,26 +318,26 @@ static void conclude(const struct work *w, struct study_comparison *c)
     const double *p = w->p;
     for (size_t i = 0; i < c->count; i++) {
         struct study_shift *s = &c->shifts[i];
-        if (s->outcome == STUDY_ABSENT) {
+        if (s->verdict == STUDY_ABSENT) {
             c->absent++;
             continue;
         }
         s->p = *p++;
-        s->outcome = judge(w, s, least_p);
-        c->slower += s->outcome == STUDY_SLOWER;
-        c->faster += s->outcome == STUDY_FASTER;
+        s->verdict = judge(w, s, least_p);
+        c->slower += s->verdict == STUDY_SLOWER;
+        c->faster += s->verdict == STUDY_FASTER;
     }
     bool unsure = least_p > STUDY_ALPHA || c->absent == c->count;
-    c->outcome = unsure      ? STUDY_UNSURE
+    c->verdict = unsure      ? STUDY_UNSURE
                  : c->slower ? STUDY_SLOWER
                  : c->faster ? STUDY_FASTER
                              : STUDY_SAME;
     c->runs_needed = study_runs_needed(1);
-    c->runs_wanted = study_runs_needed(c->count - c->absent);
+    c->runs_for_one_row = study_runs_needed(c->count - c->absent);
 }
 
-/* Was all of one set begun before anything of the other? */
-static bool before(const struct study_set *a, const struct study_set *b)
+/* True if all runs of a began before all runs of b. */
+static bool precedes(const struct study_set *a, const struct study_set *b)
 {
     for (size_t i = 0; i < a->count; i++)
         for (size_t k = 0; k < b->count; k++)
@@ -347,13 +346,13 @@ static bool before(const struct study_set *a, const struct study_set *b)
     return true;
 }
 
-static int work_out(const struct work *w, struct study_comparison *c)
+static int compare_work(const struct work *w, struct study_comparison *c)
 {
     c->count = w->sizes * w->percentiles;
     c->shifts = calloc(c->count, sizeof *c->shifts);
     if (!c->shifts)
-        return fail(-ENOMEM, "no memory to compare in");
-    int status = measure(w, c);
+        return fail(-ENOMEM, "no memory for the comparison");
+    int status = compare_rows(w, c);
     if (!status)
         conclude(w, c);
     return status;
@@ -368,9 +367,9 @@ int study_compare(const struct study_set *a, const struct study_set *b,
     *c = (struct study_comparison){0};
     int status = prepare(&w, c->ignored, sizeof c->ignored);
     if (!status)
-        status = work_out(&w, c);
-    c->one_after_the_other = a->count > 1 && b->count > 1 && (before(a, b) || before(b, a));
-    put_away(&w);
+        status = compare_work(&w, c);
+    c->sequential = a->count > 1 && b->count > 1 && (precedes(a, b) || precedes(b, a));
+    work_free(&w);
     if (status)
         study_comparison_free(c);
     return status;
@@ -384,16 +383,16 @@ void study_comparison_free(struct study_comparison *comparison)
 
 /* ---- one set ---- */
 
-static int work_out_spread(const struct work *w, struct study_spread **rows, size_t *count)
+static int spread_work(const struct work *w, struct study_spread **rows, size_t *count)
 {
     *count = w->sizes * w->percentiles;
     *rows = calloc(*count + 1, sizeof **rows);
     if (!*rows)
-        return fail(-ENOMEM, "no memory to compare in");
+        return fail(-ENOMEM, "no memory for the comparison");
     for (size_t i = 0; i < *count; i++) {
         struct study_spread *s = &(*rows)[i];
-        bool all = gather(w, i, &s->row, w->values);
-        s->middle_us = all ? middle(w, w->values, w->runs) : NAN;
+        bool all = row_values(w, i, &s->row, w->values);
+        s->median_us = all ? median(w, w->values, w->runs) : NAN;
         s->min_us = all ? w->ordered[0] : NAN;
         s->max_us = all ? w->ordered[w->runs - 1] : NAN;
     }
@@ -409,7 +408,7 @@ int study_spread(const struct study_set *set, const struct study_terms *terms,
     char ignored[512];
     int status = prepare(&w, ignored, sizeof ignored);
     if (!status)
-        status = work_out_spread(&w, rows, count);
-    put_away(&w);
+        status = spread_work(&w, rows, count);
+    work_free(&w);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is drawn: runs become curves, one for each kind of test in them. A batch may have a label for
- * each size, so a kind is told by as few words as keep results of one size apart. */
+/* Runs become curves, one per kind of test. A batch may have a label for each size, so a kind is
+ * identified by as few words as keep results of one size apart. */
 #include "study/plot.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* test and device; then layout; then label. */
-enum { WORDS_LEAST = 1, WORDS_MOST = 3 };
+enum { WORDS_MIN = 1, WORDS_MAX = 3 };
 
 bool result_same_kind(const struct study_result *a, const struct study_result *b, int words)
 {
@@ -30,9 +30,9 @@ static bool clashes(const struct study_run *run, int words)
 
 static int words_needed(const struct plot_data *plots)
 {
-    int words = WORDS_LEAST;
+    int words = WORDS_MIN;
     for (size_t i = 0; i < plots->run_count; i++)
-        while (words < WORDS_MOST && clashes(&plots->runs[i], words))
+        while (words < WORDS_MAX && clashes(&plots->runs[i], words))
             words++;
     return words;
 }
@@ -56,7 +56,7 @@ static struct curve *curve_of(struct plot_data *plots, size_t first,
     return NULL;
 }
 
-/* Curves of one run take their results from its part of the pool, one after the other. */
+/* The curves of one run share its part of the pool, one after the other. */
 static void add_run(struct plot_data *plots, size_t number, const struct study_result **pool,
                     int words)
 {
@@ -103,7 +103,7 @@ static void add_sizes(struct plot_data *plots)
     plots->size_count = unique;
 }
 
-/* ---- the whole ---- */
+/* ---- all plot data ---- */
 
 static void fill(struct plot_data *plots)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was run, in full: options and who said them, both machines, how it was timed, what disturbed
- * it, and in what the runs differ. */
+/* The description of each run: options and their origin, both machines, timing, interference; and
+ * the differences between runs. */
 #include "study/plot.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { ON_PAPER = 4 };
+/* Up to so many runs are printed in full. */
+enum { PRINTED_RUNS = 4 };
 
 static void cells(FILE *out, const char *name, const char *value)
 {
@@ -20,7 +21,7 @@ static void cells(FILE *out, const char *name, const char *value)
 
 /* ---- one run ---- */
 
-static bool by_default(const struct study_pair *option)
+static bool is_default(const struct study_pair *option)
 {
     return !option->origin || strcmp(option->origin, "default") == 0;
 }
@@ -30,10 +31,10 @@ static void options_given(const struct study_run *run, FILE *out)
     size_t given = 0;
     for (size_t i = 0; i < run->option_count; i++) {
         const struct study_pair *option = &run->options[i];
-        if (by_default(option))
+        if (is_default(option))
             continue;
         if (!given++)
-            fputs("<table class=\"facts given\"><thead><tr><th>Option</th><th>Value</th><th>Said by"
+            fputs("<table class=\"facts given\"><thead><tr><th>Option</th><th>Value</th><th>Set by"
                   "</th></tr></thead><tbody>\n",
                   out);
         fputs("<tr><td>", out);
@@ -47,21 +48,21 @@ static void options_given(const struct study_run *run, FILE *out)
     fputs(given ? "</tbody></table>\n" : "", out);
 }
 
-static void options_usual(const struct study_run *run, FILE *out)
+static void options_default(const struct study_run *run, FILE *out)
 {
-    size_t usual = 0;
+    size_t count = 0;
     for (size_t i = 0; i < run->option_count; i++) {
         const struct study_pair *option = &run->options[i];
-        if (!by_default(option))
+        if (!is_default(option))
             continue;
-        fputs(usual++ ? "" : "<p class=\"usual\">By default: ", out);
+        fputs(count++ ? "" : "<p class=\"usual\">Defaults: ", out);
         fputs("<span>", out);
         html_text(out, option->name);
         fputs(" ", out);
         html_text(out, option->value && option->value[0] ? option->value : "-");
         fputs("</span> ", out);
     }
-    fputs(usual ? "</p>\n" : "", out);
+    fputs(count ? "</p>\n" : "", out);
 }
 
 static void machine_row(const struct study_run *run, const char *name, FILE *out)
@@ -87,10 +88,10 @@ static void machines(const struct study_run *run, FILE *out)
             machine_row(run, run->server[i].name, out);
     fputs("</tbody></table></div>\n", out);
     if (!run->server_count)
-        fputs("<p class=\"none\">The server was never heard.</p>\n", out);
+        fputs("<p class=\"none\">The server never answered.</p>\n", out);
 }
 
-static bool timed_alike(const struct study_result *a, const struct study_result *b)
+static bool same_timing(const struct study_result *a, const struct study_result *b)
 {
     return text_same(a->test, b->test) && text_same(a->method, b->method) &&
            text_same(a->clock, b->clock) && text_same(a->proves, b->proves) &&
@@ -104,34 +105,34 @@ static void method(const struct study_result *result, FILE *out)
     fputs("<table class=\"facts\"><tbody>\n", out);
     cells(out, "Test", result->test);
     cells(out, "Device", result->device);
-    cells(out, "Carried by", result->form);
+    cells(out, "Path", result->form);
     if (result->why && result->why[0])
         cells(out, "Chosen because", result->why);
     fputs("<tr><th>Method</th><td>", out);
     html_text(out, result->method);
-    fputs(result->half_round_trip ? ", half of the round trip" : "", out);
+    fputs(result->half_round_trip ? ", half round trip" : "", out);
     fputs("</td></tr>\n<tr><th>Clock</th><td>", out);
     html_text(out, result->clock);
     if (isfinite(result->clock_cost_ns))
-        fprintf(out, ", %.4g ns a sample%s", result->clock_cost_ns,
+        fprintf(out, ", %.4g ns per sample%s", result->clock_cost_ns,
                 result->clock_subtracted ? ", subtracted" : ", not subtracted");
     fputs("</td></tr>\n", out);
-    cells(out, "Done means", result->proves);
+    cells(out, "Completion proves", result->proves);
     fputs("</tbody></table>\n", out);
 }
 
 static void methods(const struct study_run *run, FILE *out)
 {
-    fputs(run->result_count ? "<h4>How it was timed</h4>\n" : "", out);
+    fputs(run->result_count ? "<h4>Timing</h4>\n" : "", out);
     for (size_t i = 0, j; i < run->result_count; i++) {
-        for (j = 0; j < i && !timed_alike(&run->results[i], &run->results[j]);)
+        for (j = 0; j < i && !same_timing(&run->results[i], &run->results[j]);)
             j++;
         if (j == i)
             method(&run->results[i], out);
     }
 }
 
-static void disturbed(const struct study_result *result, FILE *out)
+static void interference(const struct study_result *result, FILE *out)
 {
     const struct {
         const char *name;
@@ -141,12 +142,12 @@ static void disturbed(const struct study_result *result, FILE *out)
                   {"page faults", result->page_faults},
                   {"ms stolen", result->steal_ms}};
     char text[24];
-    size_t said = 0;
+    size_t printed = 0;
     for (size_t i = 0; i < LENGTH(counts); i++) {
         if (!counts[i].count)
             continue;
         size_words(result->size, text, sizeof text);
-        if (!said++) {
+        if (!printed++) {
             fputs("<span class=\"badge\">", out);
             html_print(out, "%s %s: ", result->test ? result->test : "", text);
         } else {
@@ -154,49 +155,49 @@ static void disturbed(const struct study_result *result, FILE *out)
         }
         fprintf(out, "%" PRIu64 " %s", counts[i].count, counts[i].name);
     }
-    fputs(said ? "</span> " : "", out);
+    fputs(printed ? "</span> " : "", out);
 }
 
-static bool quiet(const struct study_result *result)
+static bool is_undisturbed(const struct study_result *result)
 {
     return !(result->preempted || result->migrated || result->page_faults || result->steal_ms);
 }
 
-static void disturbances(const struct study_run *run, FILE *out)
+static void interferences(const struct study_run *run, FILE *out)
 {
-    size_t touched = 0;
+    size_t disturbed = 0;
     if (!run->result_count)
         return;
-    fputs("<h4>Disturbed while measuring</h4>\n<p>", out);
+    fputs("<h4>Interference</h4>\n<p>", out);
     for (size_t i = 0; i < run->result_count; i++) {
-        touched += !quiet(&run->results[i]);
-        disturbed(&run->results[i], out);
+        disturbed += !is_undisturbed(&run->results[i]);
+        interference(&run->results[i], out);
     }
-    fputs(touched ? "</p>\n"
-                  : "No: not preempted, not migrated, no page faults, no time stolen.</p>\n",
+    fputs(disturbed ? "</p>\n"
+                    : "None: not preempted, not migrated, no page faults, no time stolen.</p>\n",
           out);
 }
 
-static void verdicts(const struct study_run *run, FILE *out)
+static void conditions(const struct study_run *run, FILE *out)
 {
-    fputs(run->verdict_count ? "<h4>Conditions</h4>\n<table class=\"facts\"><tbody>\n" : "", out);
-    for (size_t i = 0; i < run->verdict_count; i++) {
-        const struct study_verdict *verdict = &run->verdicts[i];
+    fputs(run->condition_count ? "<h4>Conditions</h4>\n<table class=\"facts\"><tbody>\n" : "", out);
+    for (size_t i = 0; i < run->condition_count; i++) {
+        const struct study_condition *condition = &run->conditions[i];
         char text[24];
-        uint64_t place = verdict->result;
+        uint64_t place = condition->result;
         size_words(place < run->result_count ? run->results[place].size : 0, text, sizeof text);
         fputs("<tr><td>", out);
-        html_text(out, verdict->condition);
+        html_text(out, condition->text);
         fprintf(out, "</td><td>%s</td><td>", text);
-        html_number(out, verdict->value);
+        html_number(out, condition->value);
         fprintf(out, "</td><td><span class=\"badge %s\">",
-                text_same(verdict->verdict, "passed")   ? "good"
-                : text_same(verdict->verdict, "failed") ? "bad"
-                                                        : "");
-        html_text(out, verdict->verdict);
+                text_same(condition->verdict, "passed")   ? "good"
+                : text_same(condition->verdict, "failed") ? "bad"
+                                                          : "");
+        html_text(out, condition->verdict);
         fputs("</span></td></tr>\n", out);
     }
-    fputs(run->verdict_count ? "</tbody></table>\n" : "", out);
+    fputs(run->condition_count ? "</tbody></table>\n" : "", out);
 }
 
 static void describe_run(const struct plot_data *plots, size_t number, FILE *out)
@@ -218,7 +219,7 @@ static void describe_run(const struct plot_data *plots, size_t number, FILE *out
     html_print(out, "%s of Weft %s", run->tool ? run->tool : "-",
                run->version ? run->version : "-");
     fputs("</td></tr>\n", out);
-    cells(out, "Begun", run->begun);
+    cells(out, "Started", run->begun);
     cells(out, "Ended", run->ended);
     fputs("<tr><th>Status</th><td>", out);
     html_text(out, run->state);
@@ -226,21 +227,21 @@ static void describe_run(const struct plot_data *plots, size_t number, FILE *out
     html_print(out, "%s%s", run->reason && run->reason[0] ? ": " : "",
                run->reason ? run->reason : "");
     fputs("</td></tr>\n</tbody></table>\n", out);
-    verdicts(run, out);
+    conditions(run, out);
     fputs(run->option_count ? "<h4>Options</h4>\n" : "", out);
     options_given(run, out);
-    options_usual(run, out);
+    options_default(run, out);
     machines(run, out);
     methods(run, out);
-    disturbances(run, out);
+    interferences(run, out);
     fputs("</div></details>\n", out);
 }
 
 void describe_runs(const struct plot_data *plots, FILE *out)
 {
-    /* On paper a few runs are written out; of many, those that were opened. */
+    /* In print, few runs are written out; of many, only those that were opened. */
     fprintf(out, "<section id=\"runs\"%s>\n<h2>%s</h2>\n",
-            plots->run_count <= ON_PAPER ? " class=\"few\"" : "",
+            plots->run_count <= PRINTED_RUNS ? " class=\"few\"" : "",
             plots->run_count == 1 ? "The run" : "The runs");
     for (size_t i = 0; i < plots->run_count; i++)
         describe_run(plots, i, out);
@@ -267,30 +268,30 @@ static const char *value_of(const struct study_run *run, enum source source, con
     return pair_value(pairs, count, name);
 }
 
-/* Nothing is known of a server that was never heard: that is no difference. */
-static bool silent(const struct study_run *run, enum source source)
+/* A server that never answered is unknown, which is not a difference. */
+static bool unknown(const struct study_run *run, enum source source)
 {
     size_t count;
     pairs_of(run, source, &count);
     return source != OPTIONS && !count;
 }
 
-/* Who has which value: a line each, not more names than one wants to read. */
+/* One line per value: the value and the first runs that have it. */
 static void values(const struct plot_data *plots, enum source source, const char *name, FILE *out)
 {
     for (size_t i = 0, j; i < plots->run_count; i++) {
         const char *mine = value_of(&plots->runs[i], source, name);
-        for (j = 0; j < i && (silent(&plots->runs[j], source) ||
+        for (j = 0; j < i && (unknown(&plots->runs[j], source) ||
                               !text_same(mine, value_of(&plots->runs[j], source, name)));)
             j++;
-        if (j < i || silent(&plots->runs[i], source))
+        if (j < i || unknown(&plots->runs[i], source))
             continue;
         fputs("<div><b>", out);
         html_text(out, mine && mine[0] ? mine : "-");
         fputs("</b> <span class=\"sub\">", out);
         size_t others = 0;
         for (j = i; j < plots->run_count; j++) {
-            if (silent(&plots->runs[j], source) ||
+            if (unknown(&plots->runs[j], source) ||
                 !text_same(mine, value_of(&plots->runs[j], source, name)))
                 continue;
             if (others++ >= 4)
@@ -309,7 +310,7 @@ static bool differs(const struct plot_data *plots, enum source source, const cha
     const struct study_run *first = NULL;
     for (size_t i = 0; i < plots->run_count; i++) {
         const struct study_run *run = &plots->runs[i];
-        if (silent(run, source))
+        if (unknown(run, source))
             continue;
         first = first ? first : run;
         if (!text_same(value_of(run, source, name), value_of(first, source, name)))
@@ -340,7 +341,7 @@ void describe_differences(const struct plot_data *plots, FILE *out)
                     (source == OPTIONS && option_incidental(name)))
                     continue;
                 if (!found++)
-                    fputs("<section id=\"differences\">\n<h2>In what the runs differ</h2>\n<div "
+                    fputs("<section id=\"differences\">\n<h2>Differences between runs</h2>\n<div "
                           "class=\"scroll\"><table class=\"facts\"><tbody>\n",
                           out);
                 fprintf(out, "<tr><th>%s ", words[source]);

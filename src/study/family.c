@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Curves become families: what the same command, between the same machines, measured again. */
+/* Groups curves into families: repeated runs of the same command between the same machines. */
 #include "study/plot.h"
 
 #include <string.h>
@@ -59,11 +59,11 @@ static size_t commands(const struct plot_data *plots)
     return different;
 }
 
-static void add_families(struct plot_data *plots, int words, bool each_its_own)
+static void add_families(struct plot_data *plots, int words, bool separate)
 {
     for (size_t i = 0; i < plots->curve_count; i++) {
         struct curve *curve = &plots->curves[i];
-        size_t f = each_its_own ? plots->family_count : 0;
+        size_t f = separate ? plots->family_count : 0;
         for (; f < plots->family_count; f++) {
             const struct curve *other = &plots->curves[plots->families[f].first];
             if (run_same_command(curve->run, other->run) &&
@@ -77,7 +77,7 @@ static void add_families(struct plot_data *plots, int words, bool each_its_own)
     }
 }
 
-/* Several commands, several times each, is a comparison; a few runs of one are looked at singly. */
+/* Several runs of several commands are grouped; a few runs of one command keep a colour each. */
 void plot_data_group(struct plot_data *plots, int words)
 {
     add_families(plots, words, false);

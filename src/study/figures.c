@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures in words: what was run, where and when, the few numbers that matter, and the table of
- * them all. Each cell of the table carries its document's number to the last digit. */
+/* The results in numbers: what was run, where and when, the key results, and the table of all. Each
+ * cell of the table carries the exact number of its document. */
 #include "study/plot.h"
 
 #include <inttypes.h>
@@ -12,11 +12,11 @@ enum { CARDS = 8, PERCENTS = 16, LONG = 24 };
 
 /* ---- headline ---- */
 
-/* Each different word once, as often as it comes. */
+/* Each distinct word once, up to five. */
 static void listed(FILE *out, const struct plot_data *plots,
                    const char *(*word)(const struct study_run *))
 {
-    size_t said = 0;
+    size_t printed = 0;
     for (size_t i = 0; i < plots->run_count; i++) {
         const char *mine = word(&plots->runs[i]);
         size_t j = 0;
@@ -27,11 +27,11 @@ static void listed(FILE *out, const struct plot_data *plots,
         }
         if (!mine || j < i)
             continue;
-        if (said == 5)
+        if (printed == 5)
             fputs(", ...", out);
-        if (said++ >= 5)
+        if (printed++ >= 5)
             continue;
-        fputs(said > 1 ? ", " : "", out);
+        fputs(printed > 1 ? ", " : "", out);
         html_text(out, mine);
     }
 }
@@ -56,7 +56,7 @@ static const char *form_of(const struct study_run *run)
     return run->result_count ? run->results[0].form : NULL;
 }
 
-/* From the first beginning to the last end; times of documents sort as text. */
+/* From the first start to the last end; times of documents sort as text. */
 static void when(const struct plot_data *plots, FILE *out)
 {
     const char *begun = NULL, *ended = NULL;
@@ -85,20 +85,20 @@ static bool complete(const struct study_run *run)
 static size_t verdicts_not(const struct study_run *run, const char *wanted)
 {
     size_t n = 0;
-    for (size_t i = 0; i < run->verdict_count; i++)
-        n += !run->verdicts[i].verdict || strcmp(run->verdicts[i].verdict, wanted) != 0;
+    for (size_t i = 0; i < run->condition_count; i++)
+        n += !run->conditions[i].verdict || strcmp(run->conditions[i].verdict, wanted) != 0;
     return n;
 }
 
 static void alarms(const struct plot_data *plots, FILE *out)
 {
-    size_t said = 0;
+    size_t printed = 0;
     for (size_t i = 0; i < plots->run_count; i++) {
         const struct study_run *run = &plots->runs[i];
         size_t unmet = verdicts_not(run, "passed");
         if (complete(run) && !unmet)
             continue;
-        fputs(said++ ? "" : "<div class=\"alarm\" role=\"note\">\n", out);
+        fputs(printed++ ? "" : "<div class=\"alarm\" role=\"note\">\n", out);
         fputs("<p><b class=\"name\">", out);
         html_text(out, plots->names[i]);
         fputs("</b>: ", out);
@@ -109,13 +109,13 @@ static void alarms(const struct plot_data *plots, FILE *out)
         }
         if (unmet)
             fprintf(out, "%s%zu of %zu conditions not passed", complete(run) ? "" : "; ", unmet,
-                    run->verdict_count);
+                    run->condition_count);
         fputs("</p>\n", out);
     }
-    fputs(said ? "</div>\n" : "", out);
+    fputs(printed ? "</div>\n" : "", out);
 }
 
-/* ---- key figures ---- */
+/* ---- key results ---- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -123,13 +123,13 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool has_figure(const struct study_result *result)
+static bool has_time(const struct study_result *result)
 {
     return result && isfinite(result_time(result));
 }
 
-/* What the family has of that size, or else of the least size that it has a figure of. */
-static const struct study_result *figure_at(const struct plot_data *plots, size_t family,
+/* The result of the family at that size, or at the smallest size that it has a time for. */
+static const struct study_result *result_at(const struct plot_data *plots, size_t family,
                                             uint64_t size)
 {
     const struct study_result *found = NULL;
@@ -137,10 +137,10 @@ static const struct study_result *figure_at(const struct plot_data *plots, size_
         const struct curve *curve = &plots->curves[i];
         if (curve->family != family)
             continue;
-        if (has_figure(curve_at(curve, size)))
+        if (has_time(curve_at(curve, size)))
             return curve_at(curve, size);
         for (size_t j = 0; j < curve->count; j++)
-            if (has_figure(curve->results[j]) && (!found || curve->results[j]->size < found->size))
+            if (has_time(curve->results[j]) && (!found || curve->results[j]->size < found->size))
                 found = curve->results[j];
     }
     return found;
@@ -149,25 +149,25 @@ static const struct study_result *figure_at(const struct plot_data *plots, size_
 static void card_of_many(const struct plot_data *plots, size_t family,
                          const struct study_result *like, const char *text, FILE *out)
 {
-    double *figures = calloc(plots->families[family].members + 1, sizeof *figures);
-    char middle[24], low[24], high[24];
+    double *times = calloc(plots->families[family].members + 1, sizeof *times);
+    char median[24], low[24], high[24];
     size_t n = 0;
-    for (size_t i = 0; i < plots->curve_count && figures; i++) {
+    for (size_t i = 0; i < plots->curve_count && times; i++) {
         const struct study_result *result = curve_at(&plots->curves[i], like->size);
-        if (plots->curves[i].family == family && has_figure(result))
-            figures[n++] = result_time(result);
+        if (plots->curves[i].family == family && has_time(result))
+            times[n++] = result_time(result);
     }
     if (n) {
-        qsort(figures, n, sizeof *figures, ascending);
-        time_figure((figures[(n - 1) / 2] + figures[n / 2]) / 2, middle, sizeof middle);
-        time_figure(figures[0], low, sizeof low);
-        time_figure(figures[n - 1], high, sizeof high);
-        fprintf(out, "<strong>%s</strong> <small>%s %zu %s at %s</small>\n", middle,
-                result_streams(like) ? "a message, middle of" : "middle of", n,
+        qsort(times, n, sizeof *times, ascending);
+        time_figure((times[(n - 1) / 2] + times[n / 2]) / 2, median, sizeof median);
+        time_figure(times[0], low, sizeof low);
+        time_figure(times[n - 1], high, sizeof high);
+        fprintf(out, "<strong>%s</strong> <small>%s %zu %s at %s</small>\n", median,
+                result_streams(like) ? "per message, median of" : "median of", n,
                 result_streams(like) ? "runs" : "medians", text);
         fprintf(out, "<p><small>from</small> %s <small>to</small> %s</p>\n", low, high);
     }
-    free(figures);
+    free(times);
 }
 
 static void card_of_one(const struct study_result *result, const char *text, FILE *out)
@@ -176,7 +176,7 @@ static void card_of_one(const struct study_result *result, const char *text, FIL
     double tail = result_percentile(result, 99);
     time_figure(result_time(result), value, sizeof value);
     fprintf(out, "<strong>%s</strong> <small>%s at %s</small>\n", value,
-            result_streams(result) ? "a message" : "median", text);
+            result_streams(result) ? "per message" : "median", text);
     if (result_streams(result))
         return;
     if (isfinite(tail)) {
@@ -199,7 +199,7 @@ static double best_bandwidth(const struct plot_data *plots, size_t family)
 
 static void card(const struct plot_data *plots, size_t family, uint64_t size, FILE *out)
 {
-    const struct study_result *result = figure_at(plots, family, size);
+    const struct study_result *result = result_at(plots, family, size);
     double bandwidth = best_bandwidth(plots, family);
     char text[24];
     fprintf(out, "<div class=\"h%zu\"><div class=\"who\">", family % HUES);
@@ -237,7 +237,7 @@ void figures_headline(const struct plot_data *plots, FILE *out)
     if (!plots->curve_count)
         fputs("<p class=\"none\">Nothing was measured.</p>\n", out);
     fputs("<div class=\"cards\">\n", out);
-    /* All at the size that the page opens on, as far as they have it. */
+    /* All at the size that the page opens with, where they have it. */
     size_t first = plot_data_first_size(plots);
     for (size_t i = 0; i < plots->family_count && i < CARDS; i++)
         card(plots, i, plots->sizes[first], out);
@@ -255,7 +255,7 @@ struct columns {
 static void add_percent(struct columns *columns, double percent)
 {
     size_t at = 0;
-    /* The median has its column. */
+    /* The median has its own column. */
     if (!isfinite(percent) || fabs(percent - 50) < 1e-9 || columns->percent_count == PERCENTS)
         return;
     while (at < columns->percent_count && columns->percents[at] < percent - 1e-9)
@@ -341,8 +341,8 @@ static void percent_cell(FILE *out, const struct study_result *result, double pe
     cell(out, key, NAN, "");
 }
 
-static void who(const struct plot_data *plots, size_t run, const struct study_result *result,
-                FILE *out)
+static void name_cells(const struct plot_data *plots, size_t run, const struct study_result *result,
+                       FILE *out)
 {
     size_t family = 0;
     for (size_t i = 0; i < plots->curve_count; i++)
@@ -356,7 +356,7 @@ static void who(const struct plot_data *plots, size_t run, const struct study_re
     fputs("</td><td>", out);
     html_text(out, result->test);
     html_print(out, "%s%s", result->layout ? " " : "", result->layout ? result->layout : "");
-    fputs(result->complete ? "</td>" : " <span class=\"badge bad\">cut short</span></td>", out);
+    fputs(result->complete ? "</td>" : " <span class=\"badge bad\">incomplete</span></td>", out);
 }
 
 static void row(const struct plot_data *plots, size_t run, size_t number,
@@ -365,7 +365,7 @@ static void row(const struct plot_data *plots, size_t run, size_t number,
     const struct study_result *result = &plots->runs[run].results[number];
     char text[340];
     fprintf(out, "<tr data-run=\"%zu\" data-result=\"%zu\">", run, number);
-    who(plots, run, result, out);
+    name_cells(plots, run, result, out);
     if (columns->labels) {
         fputs("<td>", out);
         html_text(out, result->label);
@@ -398,7 +398,7 @@ void figures_table(const struct plot_data *plots, FILE *out)
     for (size_t i = 0; i < plots->run_count; i++)
         rows += plots->runs[i].result_count;
     fprintf(out,
-            "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"scroll%s\" tabindex=\"0\">\n",
+            "<section id=\"figures\">\n<h2>Results</h2>\n<div class=\"scroll%s\" tabindex=\"0\">\n",
             rows > LONG ? " long" : "");
     fputs("<table class=\"results\">", out);
     titles(&columns, out);
@@ -407,7 +407,7 @@ void figures_table(const struct plot_data *plots, FILE *out)
         for (size_t j = 0; j < plots->runs[i].result_count; j++)
             row(plots, i, j, &columns, out);
     fprintf(out,
-            "</tbody></table>\n</div>\n<p class=\"sub\">A percentile is given where at least ten "
-            "samples lie beyond it, otherwise -.%s</p>\n</section>\n",
-            columns.streams ? " Times of streams are from one post to the next." : "");
+            "</tbody></table>\n</div>\n<p class=\"sub\">Percentiles need at least ten samples "
+            "beyond them, otherwise -.%s</p>\n</section>\n",
+            columns.streams ? " Times of streams are times between posts." : "");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strings of documents and numbers, as text of HTML and SVG. Documents come from anywhere: what has
- * a meaning in markup is escaped, what XML cannot carry becomes U+FFFD. */
+/* Strings of documents and numbers as text of HTML and SVG. Documents are untrusted: markup is
+ * escaped, and characters that XML does not allow become U+FFFD. */
 #include "study/plot.h"
 
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 
 #define UNKNOWN "\xef\xbf\xbd"
 
-/* How many bytes the character at text has; 0 if it is none that XML allows. Paths need not be
- * UTF-8. */
+/* Length of the character at text in bytes; 0 if XML does not allow it or it is not UTF-8, which
+ * paths need not be. */
 static size_t character(const unsigned char *text)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -43,7 +43,7 @@ static const char *entity(char c)
         return "&quot;";
     case '\'':
         return "&#39;";
-    case '|': /* divides lists in attributes */
+    case '|': /* separates lists in attributes */
         return "&#166;";
     default:
         return NULL;

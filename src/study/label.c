@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What runs, curves and families are called: no more words than tell them apart. */
+/* Names of runs, curves and families: only the words that distinguish them. */
 #include "study/plot.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static size_t common_folder(const struct plot_data *plots)
     return length;
 }
 
-/* Cut so that no character is halved. */
+/* Cuts at a character boundary of UTF-8. */
 static void copy_text(char *to, const char *from, size_t length)
 {
     if (length >= LABEL_MAX) {
@@ -46,8 +46,7 @@ void plot_data_name_runs(struct plot_data *plots)
     }
 }
 
-/* The words of the kind that are not the same everywhere; where it ran, only if one run had
- * several. */
+/* The words of the kind that differ between curves; the device only if one run used several. */
 static void kind_text(const struct plot_data *plots, const struct curve *curve, int words,
                       char *text, size_t room)
 {
@@ -74,13 +73,13 @@ static void kind_text(const struct plot_data *plots, const struct curve *curve, 
 static void join(char *label, const char *name, const char *kind)
 {
     char text[2 * LABEL_MAX + 3];
-    bool said = kind[0] && strstr(name, kind);
-    snprintf(text, sizeof text, "%s%s%s", name, name[0] && kind[0] && !said ? ": " : "",
-             said ? "" : kind);
+    bool included = kind[0] && strstr(name, kind);
+    snprintf(text, sizeof text, "%s%s%s", name, name[0] && kind[0] && !included ? ": " : "",
+             included ? "" : kind);
     copy_text(label, text, strlen(text));
 }
 
-/* Behind a word of a command, which may have quotes in it. */
+/* The end of a word of a command, which may have quotes in it. */
 static const char *word_end(const char *at)
 {
     for (bool quoted = false; *at && (quoted || *at != ' '); at++) {
@@ -92,7 +91,7 @@ static const char *word_end(const char *at)
     return at;
 }
 
-/* How many words, from this one on, say nothing of the figures. */
+/* The number of words, from this one on, that have no influence on results. */
 static int incidental_words(const char *word, size_t length)
 {
     char name[16];
@@ -105,8 +104,8 @@ static int incidental_words(const char *word, size_t length)
     return words && equals ? 1 : words;
 }
 
-/* What was asked for: the command without its folder and without where its results went. */
-static void asked(const struct study_run *run, char *text, size_t room)
+/* The command without the folder of the program and without incidental options. */
+static void short_command(const struct study_run *run, char *text, size_t room)
 {
     size_t used = (size_t)snprintf(text, room, "%s", run->tool ? run->tool : "");
     const char *at = word_end(run->command ? run->command : "");
@@ -119,7 +118,7 @@ static void asked(const struct study_run *run, char *text, size_t room)
     }
 }
 
-/* Several runs of one command: a letter each command, as in a comparison. */
+/* A family of several runs is named by the letter of its command, as in a comparison. */
 static void name_family(struct plot_data *plots, struct family *family, int words)
 {
     const struct curve *curve = &plots->curves[family->first];
@@ -135,7 +134,7 @@ static void name_family(struct plot_data *plots, struct family *family, int word
             j++;
         letter += j == i && !run_same_command(&plots->runs[i], curve->run);
     }
-    asked(curve->run, command, sizeof command);
+    short_command(curve->run, command, sizeof command);
     snprintf(text, sizeof text, "%c, %zu runs: %.*s", (char)('A' + letter % 26), family->members,
              LABEL_MAX / 2, command);
     kind_text(plots, curve, words, kind, sizeof kind);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The page: runs as one HTML file that fetches nothing and runs no script but ours, whatever a
- * document says: its policy names the script by its hash. Legend and sizes are inputs that style
- * rules look at. */
+/* The page: one HTML file that loads nothing and runs no script but ours, whatever a document
+ * contains: its content security policy names the script by its hash. Legend and sizes are inputs
+ * that style rules refer to. */
 #include "study/plot.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The hash as a policy wants it; it is made in hexadecimal digits. */
+/* Converts the hash from hexadecimal digits to base64, as the policy needs it. */
 static void script_hash(FILE *out)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -76,12 +76,12 @@ static int sweeps(const struct plot_data *plots, FILE *out)
         drawn += one;
     }
     if (!drawn)
-        fputs("<p class=\"sub\">Nothing to draw against size.</p>\n", out);
+        fputs("<p class=\"sub\">Nothing to draw versus size.</p>\n", out);
     fputs("</section>\n", out);
     return status;
 }
 
-static bool any_course(const struct plot_data *plots)
+static bool any_intervals(const struct plot_data *plots)
 {
     for (size_t i = 0; i < plots->run_count; i++)
         for (size_t j = 0; j < plots->runs[i].result_count; j++)
@@ -105,15 +105,15 @@ static void size_choice(const struct plot_data *plots, FILE *out)
     fputs("</fieldset>\n", out);
 }
 
-/* Who is not in the plots of a size, though they are in the legend. */
-static void lacking(const struct plot_data *plots, uint64_t size, FILE *out)
+/* Curves of the legend that have no samples at this size. */
+static void missing_curves(const struct plot_data *plots, uint64_t size, FILE *out)
 {
     size_t found = 0;
     for (size_t i = 0; i < plots->curve_count; i++) {
         const struct study_result *result = curve_at(&plots->curves[i], size);
         if ((result && result->count) || found++ >= FEW)
             continue;
-        fputs(found > 1 ? ", " : "<p class=\"sub wide\">Not at this size: ", out);
+        fputs(found > 1 ? ", " : "<p class=\"sub wide\">No samples at this size: ", out);
         html_text(out, plots->curves[i].label);
     }
     if (found > FEW)
@@ -125,9 +125,9 @@ static int spreads(const struct plot_data *plots, FILE *out)
 {
     bool choice = plots->size_count > 1;
     int status = 0;
-    fputs("<section id=\"spreads\">\n<h2>How the samples are spread</h2>\n", out);
-    if (!any_course(plots))
-        fputs("<p class=\"sub\">No course in time: no run was bounded by a duration or reported in "
+    fputs("<section id=\"spreads\">\n<h2>Distribution of samples</h2>\n", out);
+    if (!any_intervals(plots))
+        fputs("<p class=\"sub\">No plot over time: no run was limited by a duration or reported "
               "intervals.</p>\n",
               out);
     if (choice)
@@ -139,7 +139,7 @@ static int spreads(const struct plot_data *plots, FILE *out)
             fprintf(out, "<div class=\"plots spread z%zu\"><h3>%s</h3>\n", i, text);
         else
             fputs("<div class=\"plots\">\n", out);
-        lacking(plots, plots->sizes[i], out);
+        missing_curves(plots, plots->sizes[i], out);
         status = spread_draw(plots, plots->sizes[i], out);
         fputs("</div>\n", out);
     }
@@ -169,7 +169,7 @@ static int body(const struct plot_data *plots, FILE *out)
     return status;
 }
 
-static int written(FILE *out, int status)
+static int check_written(FILE *out, int status)
 {
     if (!status && (fflush(out) || ferror(out)))
         return fail(-EIO, "writing the page: %s", strerror(errno));
@@ -185,7 +185,7 @@ int study_page(const struct study_run *runs, size_t count, FILE *out)
     head(&plots, out);
     status = body(&plots, out);
     plot_data_close(&plots);
-    return written(out, status);
+    return check_written(out, status);
 }
 
 int study_plot(const struct study_run *runs, size_t count, FILE *out)
@@ -198,7 +198,7 @@ int study_plot(const struct study_run *runs, size_t count, FILE *out)
     for (int what = 0; what < SWEEPS && !status && !drawn; what++)
         status = sweep_draw(&plots, (enum sweep)what, out, true, &drawn);
     if (!status && !drawn)
-        status = fail(-ENODATA, "nothing was measured, so there is nothing to plot");
+        status = fail(-ENODATA, "nothing to plot: the runs have no results");
     plot_data_close(&plots);
-    return written(out, status);
+    return check_written(out, status);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads values off the plots: pointer, finger, arrow keys. The page is whole without it.
+// Shows values of the plots by pointer, touch or arrow keys. The page is complete without it.
 "use strict";
 (() => {
   const NEAR = 30, FEW = 8;
@@ -64,7 +64,7 @@
     head.className = "head";
     head.textContent = curve.x[curve.first + i];
     box.replaceChildren(head);
-    // In a crowd, only those that stand for their family.
+    // With many curves, only the medians of families.
     for (const other of seen.filter(c => c === curve || seen.length <= FEW || c.g.classList.contains("bold")).slice(0, 2 * FEW)) {
       const [j] = other === curve ? [i] : nearest(other.places, x, null);
       if (j >= 0 && Math.abs(other.places[j][0] - x) < 3) box.append(line(plot, other, j, other === curve));
@@ -128,7 +128,7 @@
     };
     [plot.left, plot.top, plot.bottom, plot.right] = svg.querySelector(".frame").getAttribute("d").match(/[\d.]+/g);
     plot.dot.setAttribute("r", 5);
-    // Parsed when first wanted: a page may have many plots.
+    // Parsed on first use: a page may have many plots.
     const ready = () => {
       if (plot.curves) return;
       plot.curves = [...svg.querySelectorAll("g.c")].map(g => curveOf(g, plot));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside study: plots as SVG, and the page around them. A curve is what one run measured of one
- * kind of test; curves of the same command and kind are a family and look alike. Everything that
- * comes from a document goes through html_text. */
+/* Inside study: plots as SVG, and the page around them. A curve holds the results of one run for
+ * one kind of test; curves of the same command and kind form a family and share a colour. Every
+ * text of a document goes through html_text. */
 #ifndef WEFT_STUDY_PLOT_H
 #define WEFT_STUDY_PLOT_H
 
@@ -13,24 +13,24 @@
 void html_text(FILE *out, const char *text);
 void html_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* So that reading it again gives the same number; "-" if it is none. */
+/* With as many digits as the exact number needs; "-" if it is not finite. */
 void html_number(FILE *out, double value);
 
-/* NULL is as good as nothing. */
+/* NULL equals "". */
 bool text_same(const char *a, const char *b);
-/* Of the option or fact of that name; NULL if it is not there. */
+/* The value of the option or fact of that name; NULL if it is not there. */
 const char *pair_value(const struct study_pair *pairs, size_t count, const char *name);
 
-/* 8, 64K, 1M: as one would type it. */
+/* 8, 64K, 1M: as on a command line. */
 void size_text(uint64_t size, char *text, size_t room);
 /* 8 B, 64 KiB, 1 MiB. */
 void size_words(uint64_t size, char *text, size_t room);
-/* 120 ns, 2.5 us: up to three digits and the unit that suits. */
+/* 120 ns, 2.5 us: up to three digits and a unit. */
 void time_text(double us, char *text, size_t room);
-/* The same with three digits always: 2.50 us. */
+/* The same, always with three digits: 2.50 us. */
 void time_figure(double us, char *text, size_t room);
 
-/* ---- who is drawn (curve.c, family.c, label.c, result.c) ---- */
+/* ---- what is drawn (curve.c, family.c, label.c, result.c) ---- */
 
 enum { HUES = 8, FEW = 8, LABEL_MAX = 160 };
 
@@ -63,41 +63,40 @@ struct plot_data {
 int plot_data_open(struct plot_data *plots, const struct study_run *runs, size_t n);
 void plot_data_close(struct plot_data *plots);
 
-/* Steps of plot_data_open. words: how many tell kinds apart. */
+/* Steps of plot_data_open. words: how many words identify a kind. */
 void plot_data_group(struct plot_data *plots, int words);
 void plot_data_name_runs(struct plot_data *plots);
 void plot_data_name_curves(struct plot_data *plots, int words);
 bool result_same_kind(const struct study_result *a, const struct study_result *b, int words);
 
-/* Asked for alike, of the same program, between the same machines: another try of the same thing.
- */
+/* The same program, options and machines: repeated runs of one command. */
 bool run_same_command(const struct study_run *a, const struct study_run *b);
 
-/* More curves than can be told apart: thin lines, and one for each family. */
+/* Too many curves to distinguish: they are drawn thin, with one thick line per family. */
 bool plot_data_crowded(const struct plot_data *plots);
 
-/* Which of the sizes is looked at first: the least that most curves have samples of. */
+/* Index of the size that the page opens with: the smallest one that most curves have samples of. */
 size_t plot_data_first_size(const struct plot_data *plots);
 
 /* The result of that size; NULL if there is none. */
 const struct study_result *curve_at(const struct curve *curve, uint64_t size);
 
-/* It sends without waiting: what it shows is a rate, not a latency. */
+/* A stream: it sends without waiting, so it has a rate, not a latency. */
 bool result_streams(const struct study_result *result);
 
-/* The time that stands for it: its median; of a stream, one by the message rate, because posts may
- * follow each other much faster than messages get through. NAN if there is none. */
+/* Its representative time: the median; of a stream 1 / message rate, because posts may follow each
+ * other much faster than messages are transferred. NAN if there is none. */
 double result_time(const struct study_result *result);
 
-/* What the document says, or else its histogram if ten samples lie beyond; NAN otherwise. */
+/* From the document, or else from its histogram if ten samples lie beyond; NAN otherwise. */
 double result_percentile(const struct study_result *result, double percent);
 
-/* The value below which the share lies, whatever lies beyond; NAN without samples. */
+/* The value below which that share of the samples lies; NAN without samples. */
 double result_below(const struct study_result *result, double share);
 uint64_t result_samples(const struct study_result *result);
 
-/* Values at ascending percents, as long as ten samples lie beyond; returns how many. What the
- * document states is taken from there. */
+/* Values at ascending percents, as long as ten samples lie beyond; returns how many. Percentiles
+ * that the document has are taken from it. */
 size_t result_curve(const struct study_result *result, const double *percents, size_t count,
                     double *values);
 
@@ -122,15 +121,15 @@ struct tick {
 };
 
 void axis_open(struct axis *axis, const char *title, enum axis_kind kind, enum axis_form form);
-/* Makes room for a value; what is not finite is passed over. */
+/* Extends the axis to a value; values that are not finite are ignored. */
 void axis_fit(struct axis *axis, double value);
 /* Chooses linear or logarithmic and round ends, once. */
 void axis_settle(struct axis *axis);
-/* Where a value is drawn: never outside. */
+/* The position of a value, never outside the plot. */
 double axis_place(const struct axis *axis, double value);
 size_t axis_ticks(const struct axis *axis, struct tick *ticks, size_t room);
 
-/* Percentiles are drawn by how many nines they have. */
+/* The position of a percentile on its axis: its number of nines. */
 double axis_nines(double percent);
 
 /* ---- plots (svg.c) ---- */
@@ -148,39 +147,38 @@ struct plot {
 /* NAN in low or high: no band there. */
 struct point {
     double x, y, low, high;
-    char at[40];   /* x in words; empty: the plot's own words */
-    char more[48]; /* behind y in the hover */
+    char at[40];   /* text of x; empty: the shared words of the plot */
+    char more[48]; /* after y in the hover */
 };
 
 enum {
     DRAW_MARKERS = 1,
-    DRAW_BOLD = 2,   /* stands for its family */
+    DRAW_BOLD = 2,   /* the median of its family */
     DRAW_ALONE = 4,  /* no line between points */
-    DRAW_ROUGHLY = 8 /* values are approximate: four digits will do */
+    DRAW_ROUGHLY = 8 /* values are approximate: four digits */
 };
 
-/* Begins the picture: the axes are settled and drawn. words: x of every point, if they are shared.
- */
+/* Begins the plot: settles and draws the axes. words: texts of x, if all curves share them. */
 void plot_open(struct plot *plot, const char *name, const char *const *words, size_t count);
 void plot_curve(struct plot *plot, size_t family, const char *label, const struct point *points,
                 size_t count, unsigned how);
-/* Columns from x[0] to x[count]; first is the number of the first among the shared words. */
+/* Columns from x[0] to x[count]; first is the index of the first one among the shared words. */
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
                   const double *y, size_t count, size_t first);
 void plot_close(struct plot *plot);
-/* The family's shape around wherever the path is. */
+/* The shape of the family's markers, relative to the current point of the path. */
 const char *plot_marker(size_t family);
 
 /* ---- figures (sweep.c, spread.c) ---- */
 
 enum sweep { SWEEP_LATENCY, SWEEP_STREAM_TIME, SWEEP_BANDWIDTH, SWEEP_RATE, SWEEPS };
 
-/* One figure, if there is something to show. as_file: a whole SVG with its own legend and colours.
- */
+/* One plot; drawn is false if there is nothing to show. as_file: a whole SVG file with its own
+ * legend and colours. */
 int sweep_draw(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file,
                bool *drawn);
 
-/* Percentiles, histogram and course in time of one size. */
+/* Percentiles, histogram and means over time of one size. */
 int spread_draw(const struct plot_data *plots, uint64_t size, FILE *out);
 
 /* ---- text of the page (figures.c, describe.c) ---- */
@@ -190,11 +188,11 @@ void figures_table(const struct plot_data *plots, FILE *out);
 void describe_differences(const struct plot_data *plots, FILE *out);
 void describe_runs(const struct plot_data *plots, FILE *out);
 
-/* No figure comes of it: where results go and what is shown of them, how the ends meet. How many
- * words it takes, with its own; 0 if it matters. */
+/* Options without influence on results: output files, output formats, ports. Returns the number of
+ * words that the option takes on a command line, itself included; 0 if it has influence. */
 int option_incidental(const char *name);
 
-/* Made of plot.css, page.css and page.js when this is built. */
+/* Generated from plot.css, page.css and page.js by the build. */
 extern const char plot_style[], page_style[], page_script[], page_script_hash[];
 
 #endif

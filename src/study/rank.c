@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks. Timings have outliers, modes and ties where a clock ticks coarsely; ranks do not mind the
- * first two, and a permutation test has the ties in its own distribution. */
+/* Rank statistics. Timings have outliers, several modes, and ties if the clock is coarse. Ranks are
+ * robust to outliers and modes, and a permutation test accounts for ties. */
 #include "study/rank.h"
 #include "core/core.h"
 
@@ -25,13 +25,13 @@ static int ascending(const void *a, const void *b)
 
 static int no_memory(void)
 {
-    return fail(-ENOMEM, "no memory to compare in");
+    return fail(-ENOMEM, "no memory for the comparison");
 }
 
 /* ---- the shift ---- */
 
-/* How many orders of the two samples have at most so many pairs the wrong way round, for every such
- * number: coefficients of the Gaussian binomial, added up. Whole numbers below 2^53, so exact. */
+/* orders[u]: the number of orders of the two samples with at most u inverted pairs, which is the
+ * cumulative sum of the coefficients of the Gaussian binomial. Exact, because below 2^53. */
 static void count_orders(size_t m, size_t n, double *orders)
 {
     size_t most = m * n;
@@ -47,7 +47,7 @@ static void count_orders(size_t m, size_t n, double *orders)
         orders[u] += orders[u - 1];
 }
 
-/* How many of the ordered differences lie outside the interval at either end. */
+/* The number of sorted differences outside the interval, at each end. */
 static int outside(size_t m, size_t n, size_t *left_out)
 {
     double ways = rank_choose(m + n, m), pairs = (double)m * (double)n;
@@ -91,17 +91,17 @@ int rank_shift(const double *a, size_t a_count, const double *b, size_t b_count,
 
 /* ---- the permutation test ---- */
 
-/* A deal gives the labels of one set to as many runs. */
-struct deals {
-    const double *scores; /* run by run, a score for each row */
-    size_t rows, runs, hand;
-    double *sums; /* of the scores in the hand: a line of rows for each card */
+/* An assignment gives the label of the smaller set to group runs. */
+struct assignments {
+    const double *scores; /* per run, one for each row */
+    size_t rows, runs, group;
+    double *sums; /* of the scores of the first n runs in the group, per row; for n up to group */
     double *largest, *next;
 };
 
-/* Ranks of a row, tied values sharing theirs, scaled so that the sum over a random hand has mean 0
- * and variance 1. What never differs scores 0. */
-static void score(const double *values, size_t runs, size_t hand, double *scores, size_t stride)
+/* Ranks of a row, the mean rank for ties, scaled so that the sum over a random group has mean 0 and
+ * variance 1. All scores are 0 if all values are equal. */
+static void score(const double *values, size_t runs, size_t group, double *scores, size_t stride)
 {
     double middle = (double)(runs + 1) / 2, squares = 0;
     for (size_t i = 0; i < runs; i++) {
@@ -115,41 +115,41 @@ static void score(const double *values, size_t runs, size_t hand, double *scores
         squares += rank * rank;
     }
     double variance =
-        (double)hand * (double)(runs - hand) / ((double)runs * (double)(runs - 1)) * squares;
+        (double)group * (double)(runs - group) / ((double)runs * (double)(runs - 1)) * squares;
     for (size_t i = 0; i < runs; i++)
         scores[i * stride] = variance > 0 ? scores[i * stride] / sqrt(variance) : 0;
 }
 
-static void play(struct deals *d, size_t card, size_t run)
+static void add_run(struct assignments *t, size_t n, size_t run)
 {
-    const double *before = d->sums + card * d->rows, *scores = d->scores + run * d->rows;
-    double *after = d->sums + (card + 1) * d->rows;
-    for (size_t row = 0; row < d->rows; row++)
+    const double *before = t->sums + n * t->rows, *scores = t->scores + run * t->rows;
+    double *after = t->sums + (n + 1) * t->rows;
+    for (size_t row = 0; row < t->rows; row++)
         after[row] = before[row] + scores[row];
 }
 
-static void show(struct deals *d)
+static void record(struct assignments *t)
 {
-    const double *sums = d->sums + d->hand * d->rows;
+    const double *sums = t->sums + t->group * t->rows;
     double largest = 0;
-    for (size_t row = 0; row < d->rows; row++)
+    for (size_t row = 0; row < t->rows; row++)
         largest = fmax(largest, fabs(sums[row]));
-    *d->next++ = largest;
+    *t->next++ = largest;
 }
 
-static void deal_all(struct deals *d, size_t card, size_t first)
+static void try_all(struct assignments *t, size_t n, size_t first)
 {
-    if (card == d->hand) {
-        show(d);
+    if (n == t->group) {
+        record(t);
         return;
     }
-    for (size_t run = first; run + d->hand - card <= d->runs; run++) {
-        play(d, card, run);
-        deal_all(d, card + 1, run + 1);
+    for (size_t run = first; run + t->group - n <= t->runs; run++) {
+        add_run(t, n, run);
+        try_all(t, n + 1, run + 1);
     }
 }
 
-/* splitmix64: the same draws everywhere and always. */
+/* splitmix64: the same sequence on every machine. */
 static uint64_t draw(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15U;
@@ -158,25 +158,25 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static void deal_some(struct deals *d, size_t *pack)
+static void try_random(struct assignments *t, size_t *order)
 {
     uint64_t state = 1;
-    for (size_t run = 0; run < d->runs; run++)
-        pack[run] = run;
+    for (size_t run = 0; run < t->runs; run++)
+        order[run] = run;
     for (size_t i = 0; i < RANK_DRAWS; i++) {
-        for (size_t card = 0; card < d->hand; card++) {
-            size_t other = card + (size_t)(draw(&state) % (d->runs - card)), run = pack[other];
-            pack[other] = pack[card];
-            pack[card] = run;
-            play(d, card, run);
+        for (size_t n = 0; n < t->group; n++) {
+            size_t other = n + (size_t)(draw(&state) % (t->runs - n)), run = order[other];
+            order[other] = order[n];
+            order[n] = run;
+            add_run(t, n, run);
         }
-        show(d);
+        record(t);
     }
 }
 
-/* How many of the ordered values reach it; sums of the same scores in another order may differ in
- * the last digits. */
-static size_t reach(const double *ordered, size_t count, double value)
+/* The number of sorted values that are at least value. Sums of the same scores in another order may
+ * differ in the last digits, hence the tolerance. */
+static size_t count_at_least(const double *ordered, size_t count, double value)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -189,20 +189,20 @@ static size_t reach(const double *ordered, size_t count, double value)
     return count - low;
 }
 
-/* Deals, and finds each row's sum in the hand that was really played among the largest of all. */
-static void deal(struct deals *d, size_t *pack, bool all, size_t first, double *p)
+/* Ranks the sum of each row in the real assignment among the largest sums of all assignments. */
+static void rank_rows(struct assignments *t, size_t *order, bool all, size_t first, double *p)
 {
     if (all)
-        deal_all(d, 0, 0);
+        try_all(t, 0, 0);
     else
-        deal_some(d, pack);
-    size_t count = (size_t)(d->next - d->largest);
-    qsort(d->largest, count, sizeof *d->largest, ascending);
-    for (size_t card = 0; card < d->hand; card++)
-        play(d, card, first + card);
-    /* The deal that took place is one of all; of drawn ones it is one more. */
-    for (size_t row = 0; row < d->rows; row++) {
-        size_t reached = reach(d->largest, count, fabs(d->sums[d->hand * d->rows + row]));
+        try_random(t, order);
+    size_t count = (size_t)(t->next - t->largest);
+    qsort(t->largest, count, sizeof *t->largest, ascending);
+    for (size_t n = 0; n < t->group; n++)
+        add_run(t, n, first + n);
+    /* The real assignment is one of all; random ones do not include it, so it is added. */
+    for (size_t row = 0; row < t->rows; row++) {
+        size_t reached = count_at_least(t->largest, count, fabs(t->sums[t->group * t->rows + row]));
         p[row] = (double)(reached + !all) / (double)(count + !all);
     }
 }
@@ -210,23 +210,23 @@ static void deal(struct deals *d, size_t *pack, bool all, size_t first, double *
 int rank_permute(const double *values, size_t rows, size_t a_count, size_t b_count, double *p)
 {
     bool a_smaller = a_count <= b_count;
-    size_t runs = a_count + b_count, hand = a_smaller ? a_count : b_count;
-    double ways = rank_choose(runs, hand);
-    bool all = ways <= RANK_DEALS;
+    size_t runs = a_count + b_count, group = a_smaller ? a_count : b_count;
+    double ways = rank_choose(runs, group);
+    bool all = ways <= RANK_ALL_MAX;
     double *scores = calloc(runs * rows + 1, sizeof *scores);
-    double *sums = calloc((hand + 1) * rows + 1, sizeof *sums);
+    double *sums = calloc((group + 1) * rows + 1, sizeof *sums);
     double *largest = calloc(all ? (size_t)ways : RANK_DRAWS, sizeof *largest);
-    size_t *pack = calloc(runs + 1, sizeof *pack);
-    bool memory = scores && sums && largest && pack;
+    size_t *order = calloc(runs + 1, sizeof *order);
+    bool memory = scores && sums && largest && order;
     if (memory) {
-        struct deals d = {scores, rows, runs, hand, sums, largest, largest};
+        struct assignments t = {scores, rows, runs, group, sums, largest, largest};
         for (size_t row = 0; row < rows; row++)
-            score(values + row * runs, runs, hand, scores + row, rows);
-        deal(&d, pack, all, a_smaller ? 0 : a_count, p);
+            score(values + row * runs, runs, group, scores + row, rows);
+        rank_rows(&t, order, all, a_smaller ? 0 : a_count, p);
     }
     free(scores);
     free(sums);
     free(largest);
-    free(pack);
+    free(order);
     return memory ? 0 : no_memory();
 }

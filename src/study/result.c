@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures of a result that its document does not state: they come from the histogram, by the rules
- * that the tools have for their own. */
+/* Values of a result that its document does not have: computed from the histogram, by the same
+ * rules as in the tools. */
 #include "study/plot.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static uint64_t rank_of(double share, uint64_t count)
     return rank < 1 ? 1 : rank >= (double)count ? count : (uint64_t)rank;
 }
 
-/* Bounds of a bucket reach beyond the samples in it. */
+/* The middle of a bucket, limited to the range of the samples. */
 static double middle(const struct study_result *result, const struct study_bucket *bucket)
 {
     double value = (bucket->low_us + bucket->high_us) / 2;
@@ -88,8 +88,8 @@ size_t result_curve(const struct study_result *result, const double *percents, s
             break;
         for (; seen < rank; bucket++)
             seen += result->buckets[bucket].count;
-        double said = stated(result, percents[n]);
-        values[n] = isfinite(said) ? said : middle(result, &result->buckets[bucket - 1]);
+        double exact = stated(result, percents[n]);
+        values[n] = isfinite(exact) ? exact : middle(result, &result->buckets[bucket - 1]);
     }
     return n;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets of runs, and what differs between two of them besides the figures. */
+/* Sets of runs, and the options and machines that differ between two of them. */
 #include "study/plot.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RUNS_MOST = 4096 };
+enum { RUNS_MAX = 4096 };
 
 /* ---- reading ---- */
 
@@ -23,7 +23,7 @@ static int read_entry(struct study_set *set, const char *name)
 {
     char path[STUDY_PATH];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", set->path, name) >= sizeof path)
-        return fail(-EINVAL, "%s: a path that is too long", set->path);
+        return fail(-EINVAL, "%s: path too long", set->path);
     int status = study_read(&set->runs[set->count], path);
     set->count += !status;
     return status;
@@ -36,9 +36,9 @@ static int read_folder(struct study_set *set)
     if (count < 0)
         return fail(-EINVAL, "%s: %s", set->path, strerror(errno));
     if (!count)
-        status = fail(-EINVAL, "%s: no *.json in it", set->path);
-    else if (count > RUNS_MOST)
-        status = fail(-EINVAL, "%s: %d documents, more than %d", set->path, count, RUNS_MOST);
+        status = fail(-EINVAL, "%s: contains no *.json file", set->path);
+    else if (count > RUNS_MAX)
+        status = fail(-EINVAL, "%s: %d documents; the maximum is %d", set->path, count, RUNS_MAX);
     else if (!(set->runs = calloc((size_t)count, sizeof *set->runs)))
         status = fail(-ENOMEM, "no memory for %d runs", count);
     for (int i = 0; i < count; i++) {
@@ -99,14 +99,14 @@ void study_set_free(struct study_set *set)
     *set = (struct study_set){0};
 }
 
-int study_spare(const struct study_run *runs, size_t count, const char *path)
+int study_check_output(const struct study_run *runs, size_t count, const char *path)
 {
     struct stat facts;
     if (strcmp(path, "-") == 0 || stat(path, &facts) || !S_ISREG(facts.st_mode))
         return 0;
     for (size_t i = 0; i < count; i++)
         if (runs[i].file[0] == facts.st_dev && runs[i].file[1] == facts.st_ino)
-            return fail(-EINVAL, "%s: a result that is read, and not to be written over", path);
+            return fail(-EINVAL, "%s: is one of the results and would be overwritten", path);
     return 0;
 }
 
@@ -121,8 +121,8 @@ static const struct study_pair *list_of(const struct study_run *run, int list, s
     return list == 0 ? run->options : list == 1 ? run->client : run->server;
 }
 
-/* NULL if it is not named there. */
-static const char *said_in(const struct study_run *run, int list, const char *name)
+/* NULL if it is not there. */
+static const char *find_in(const struct study_run *run, int list, const char *name)
 {
     size_t count;
     const struct study_pair *pairs = list_of(run, list, &count);
@@ -131,27 +131,27 @@ static const char *said_in(const struct study_run *run, int list, const char *na
 
 static const char *value_in(const struct study_run *run, int list, const char *name)
 {
-    const char *said = said_in(run, list, name);
-    return said ? said : "";
+    const char *value = find_in(run, list, name);
+    return value ? value : "";
 }
 
-/* What all runs of a set say. */
+/* The value that all runs of a set have. */
 static const char *value_of(const struct study_set *set, int list, const char *name)
 {
     const char *value = value_in(&set->runs[0], list, name);
     for (size_t i = 1; i < set->count; i++)
         if (strcmp(value_in(&set->runs[i], list, name), value) != 0)
-            return "(not the same in all runs)";
+            return "(varies between runs)";
     return value;
 }
 
-/* What no figure comes of, and names handed out. */
-static bool passing(int list, const char *name)
+/* Options without influence on results, and names given by the launcher. */
+static bool is_incidental(int list, const char *name)
 {
     return list ? strcmp(name, "name") == 0 : option_incidental(name) != 0;
 }
 
-/* Two ends that changed alike are said once. */
+/* True if both ends changed alike: the difference is then reported once. */
 static bool at_both_ends(const struct study_set *const sets[2], int list, const char *name)
 {
     for (int i = 0; i < 2 && list; i++)
@@ -160,21 +160,22 @@ static bool at_both_ends(const struct study_set *const sets[2], int list, const 
     return list;
 }
 
-static void
-say_difference(const struct study_set *const sets[2], int list, const char *name,
-               void (*say)(void *arg, const char *name, const char *was, const char *is), void *arg)
+static void visit_difference(const struct study_set *const sets[2], int list, const char *name,
+                             void (*visit)(void *arg, const char *name, const char *a,
+                                           const char *b),
+                             void *arg)
 {
     char full[128];
-    const char *was = value_of(sets[0], list, name), *is = value_of(sets[1], list, name);
+    const char *a = value_of(sets[0], list, name), *b = value_of(sets[1], list, name);
     bool both = at_both_ends(sets, list, name);
-    if (passing(list, name) || strcmp(was, is) == 0 || (both && list == 2))
+    if (is_incidental(list, name) || strcmp(a, b) == 0 || (both && list == 2))
         return;
     snprintf(full, sizeof full, "%s%s", both ? "" : list_names[list], name);
-    say(arg, full, *was ? was : "-", *is ? is : "-");
+    visit(arg, full, *a ? a : "-", *b ? b : "-");
 }
 
 void study_differences(const struct study_set *a, const struct study_set *b,
-                       void (*say)(void *arg, const char *name, const char *was, const char *is),
+                       void (*visit)(void *arg, const char *name, const char *a, const char *b),
                        void *arg)
 {
     const struct study_set *sets[2] = {a, b};
@@ -183,9 +184,9 @@ void study_differences(const struct study_set *a, const struct study_set *b,
         size_t count;
         const struct study_pair *pairs = list_of(&sets[k % 2]->runs[0], list, &count);
         for (size_t i = 0; i < count; i++) {
-            /* B's own names only where A does not have them. */
-            if (k % 2 == 0 || !said_in(&a->runs[0], list, pairs[i].name))
-                say_difference(sets, list, pairs[i].name, say, arg);
+            /* Names of B that A has were visited already. */
+            if (k % 2 == 0 || !find_in(&a->runs[0], list, pairs[i].name))
+                visit_difference(sets, list, pairs[i].name, visit, arg);
         }
     }
 }

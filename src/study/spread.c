@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the samples of one size are spread: percentiles on an axis that intervals the tail, a
- * histogram in columns wider than the documents' buckets, and the course in time. */
+/* The distribution of the samples of one size: percentiles on an axis that stretches the tail, a
+ * histogram in columns wider than the buckets of documents, and the means over time. */
 #include "study/plot.h"
 
 #include <errno.h>
@@ -8,23 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { A_DECADE = 20, DECADES = 9, GRID = A_DECADE * DECADES + 1, COLUMNS = 100, WORD = 64 };
-enum { ENOUGH = 20 }; /* samples, for a curve that reaches the median */
+enum { PER_DECADE = 20, DECADES = 9, GRID = PER_DECADE * DECADES + 1, COLUMNS = 100, WORD = 64 };
+enum { SAMPLES_MIN = 20 }; /* for a curve that reaches the median */
 
-/* Curves of this size, and room for what is drawn of them. */
+/* The results of this size, and memory for their points. */
 struct spread {
     const struct plot_data *plots;
     uint64_t size;
-    const struct study_result **results; /* of each curve; NULL where it has none */
+    const struct study_result **results; /* per curve; NULL if it has none */
     struct point *points;
     double percents[GRID];
     char words[GRID][WORD];
     const char *word_list[GRID];
 };
 
-/* ---- what was timed ---- */
+/* ---- titles ---- */
 
-/* Samples of a stream are no latencies: nothing is waited for between two posts. */
+/* Samples of a stream are not latencies: it does not wait between two posts. */
 static bool any_of(const struct spread *spread, bool streams)
 {
     for (size_t i = 0; i < spread->plots->curve_count; i++)
@@ -36,26 +36,26 @@ static bool any_of(const struct spread *spread, bool streams)
 static const char *time_title(const struct spread *spread)
 {
     bool streams = any_of(spread, true), others = any_of(spread, false);
-    return streams && others ? "Time" : streams ? "From one post to the next" : "Latency";
+    return streams && others ? "Time" : streams ? "Time between posts" : "Latency";
 }
 
-/* Behind the sentences of a caption. */
+/* The last sentence of a caption. */
 static const char *time_note(const struct spread *spread)
 {
     bool mixed = any_of(spread, true) && any_of(spread, false);
-    return mixed ? " Of streams: from one post to the next." : "";
+    return mixed ? " Streams: time between posts." : "";
 }
 
 /* ---- percentiles ---- */
 
-/* Nines of the grid's points; a half, a quarter and their like are exact. */
+/* Number of nines at a point of the grid; 50 % and 75 % and their like are exact. */
 static double grid_nines(size_t i)
 {
-    size_t decade = i / A_DECADE;
-    double part = (double)(i % A_DECADE) / A_DECADE;
-    if (i % A_DECADE == 6)
+    size_t decade = i / PER_DECADE;
+    double part = (double)(i % PER_DECADE) / PER_DECADE;
+    if (i % PER_DECADE == 6)
         part = log10(2);
-    else if (i % A_DECADE == 12)
+    else if (i % PER_DECADE == 12)
         part = log10(4);
     return (double)decade + part;
 }
@@ -67,7 +67,7 @@ static double grid_percent(size_t i)
 
 static void percent_text(size_t i, char *text, size_t room)
 {
-    int digits = 1 + (int)(i / A_DECADE);
+    int digits = 1 + (int)(i / PER_DECADE);
     snprintf(text, room, "%.*f", digits, grid_percent(i));
     char *end = text + strlen(text);
     while (end[-1] == '0')
@@ -81,7 +81,7 @@ static size_t percentile_points(const struct spread *spread, size_t curve, struc
 {
     double values[GRID];
     const struct study_result *result = spread->results[curve];
-    if (!result || result_samples(result) < ENOUGH)
+    if (!result || result_samples(result) < SAMPLES_MIN)
         return 0;
     size_t n = result_curve(result, spread->percents, GRID, values);
     for (size_t i = 0; i < n; i++)
@@ -107,12 +107,13 @@ static void draw_percentiles(struct spread *spread, FILE *out)
     }
     fputs("<figure>\n<h3>Percentiles</h3>\n", out);
     if (!most) {
-        fprintf(out, "<p class=\"none\">Fewer than %d samples: no curve.</p></figure>\n", ENOUGH);
+        fprintf(out, "<p class=\"none\">Fewer than %d samples: no curve.</p></figure>\n",
+                SAMPLES_MIN);
         return;
     }
     for (size_t i = 0; i < most; i++)
         percent_text(i, spread->words[i], WORD);
-    plot_open(&plot, "Percentiles, the tail interval_begun", spread->word_list, most);
+    plot_open(&plot, "Percentiles, tail stretched", spread->word_list, most);
     for (size_t i = 0; i < plots->curve_count; i++) {
         n = percentile_points(spread, i, spread->points);
         plot_curve(&plot, plots->curves[i].family, plots->curves[i].label, spread->points, n,
@@ -120,15 +121,15 @@ static void draw_percentiles(struct spread *spread, FILE *out)
     }
     plot_close(&plot);
     fprintf(out,
-            "<figcaption>The axis gives every further nine the same room. A curve ends where fewer "
-            "than ten samples lie beyond.%s</figcaption>\n</figure>\n",
+            "<figcaption>Percentile axis: each additional nine has equal width. A curve ends where "
+            "fewer than ten samples lie beyond.%s</figcaption>\n</figure>\n",
             time_note(spread));
 }
 
 /* ---- histogram ---- */
 
-/* Where the body of the samples ends: the tail is for the percentiles, here it would take all the
- * room. Not a single bucket further than one in a thousand. */
+/* Where the body of the samples ends. The tail is shown by the percentiles; here it would take most
+ * of the width. At most the 99.9th percentile. */
 static double body_end(const struct study_result *result)
 {
     double least = result_below(result, 0), most = result_below(result, 0.95);
@@ -152,10 +153,10 @@ static void histogram_range(const struct spread *spread, struct axis *axis)
     }
 }
 
-/* A bucket's samples lie evenly in it: each column gets the part that it covers, and the first also
- * what lies before it. Buckets ascend, so the next begins no earlier than at column from. */
-static void pour(const struct study_bucket *bucket, const double *edges, double *columns,
-                 size_t *from)
+/* Spreads the samples of a bucket evenly over the columns that it covers; the first column also
+ * takes what lies before it. Buckets ascend, so the next one starts at column from or later. */
+static void add_bucket(const struct study_bucket *bucket, const double *edges, double *columns,
+                       size_t *from)
 {
     double width = bucket->high_us - bucket->low_us;
     while (*from < COLUMNS && edges[*from + 1] <= bucket->low_us)
@@ -167,11 +168,11 @@ static void pour(const struct study_bucket *bucket, const double *edges, double 
     }
 }
 
-/* In percent of all samples of the family. Beyond: those right of the last edge. */
-static bool pour_family(const struct spread *spread, size_t family, const double *edges,
-                        double *columns, double *beyond)
+/* Columns in percent of all samples of the family; beyond counts those right of the last edge. */
+static bool add_family(const struct spread *spread, size_t family, const double *edges,
+                       double *columns, double *beyond)
 {
-    double all = 0, poured = 0;
+    double all = 0, counted = 0;
     memset(columns, 0, COLUMNS * sizeof *columns);
     for (size_t i = 0; i < spread->plots->curve_count; i++) {
         const struct study_result *result = spread->results[i];
@@ -179,13 +180,13 @@ static bool pour_family(const struct spread *spread, size_t family, const double
             continue;
         all += (double)result_samples(result);
         for (size_t j = 0, from = 0; j < result->bucket_count; j++)
-            pour(&result->buckets[j], edges, columns, &from);
+            add_bucket(&result->buckets[j], edges, columns, &from);
     }
     for (size_t i = 0; i < COLUMNS; i++)
-        poured += columns[i];
+        counted += columns[i];
     for (size_t i = 0; i < COLUMNS && all > 0; i++)
         columns[i] *= 100 / all;
-    *beyond += fmax(all - poured, 0);
+    *beyond += fmax(all - counted, 0);
     return all > 0;
 }
 
@@ -213,17 +214,17 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
 {
     const struct plot_data *plots = spread->plots;
     double columns[COLUMNS], beyond = 0, again = 0;
-    axis_open(&plot->y, "Samples a column [%]", AXIS_NUMBER, AXIS_LINEAR);
+    axis_open(&plot->y, "Samples per column [%]", AXIS_NUMBER, AXIS_LINEAR);
     plot->y.from_zero = true;
     for (size_t i = 0; i < plots->family_count; i++)
-        if (pour_family(spread, i, edges, columns, &beyond))
+        if (add_family(spread, i, edges, columns, &beyond))
             for (size_t j = 0; j < COLUMNS; j++)
                 axis_fit(&plot->y, columns[j]);
     for (size_t i = 0; i < COLUMNS; i++) {
         char low[24], high[24];
         time_text(edges[i], low, sizeof low);
         time_text(edges[i + 1], high, sizeof high);
-        /* Zeros have no place on a logarithmic axis: the first column takes them. */
+        /* A logarithmic axis has no place for zeros: the first column takes them. */
         if (!i && plot->x.form == AXIS_LOG)
             snprintf(spread->words[i], WORD, "up to %s", high);
         else
@@ -231,7 +232,7 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
     }
     plot_open(plot, "Histogram", spread->word_list, COLUMNS);
     for (size_t i = 0; i < plots->family_count; i++)
-        if (pour_family(spread, i, edges, columns, &again))
+        if (add_family(spread, i, edges, columns, &again))
             draw_columns(plot, &plots->families[i], i, edges, columns);
     plot_close(plot);
     return beyond;
@@ -249,8 +250,7 @@ static void draw_histogram(struct spread *spread, FILE *out)
         fputs("<p class=\"none\">No samples.</p></figure>\n", out);
         return;
     }
-    /* Columns have to agree with the axis, so it is settled here; again in plot_open is harmless.
-     */
+    /* The columns depend on the axis, so it is settled here; plot_open does it only once. */
     axis_settle(&plot.x);
     plot.x.least = plot.x.low > 0 ? plot.x.low : plot.x.least;
     column_edges(&plot.x, edges);
@@ -258,20 +258,20 @@ static void draw_histogram(struct spread *spread, FILE *out)
     for (size_t i = 0; i < spread->plots->curve_count; i++)
         if (spread->results[i] && isfinite(spread->results[i]->max_us))
             most = fmax(most, spread->results[i]->max_us);
-    fputs("<figcaption>Share of the samples in each of a hundred columns", out);
+    fputs("<figcaption>Share of the samples in each of 100 columns", out);
     if (spread->plots->family_count < spread->plots->curve_count)
-        fputs(", runs of a command together", out);
+        fputs(", runs of a command combined", out);
     if (beyond >= 0.5) {
         char text[24];
         time_text(most, text, sizeof text);
-        fprintf(out, ". Right of the edge: %.0f, up to %s", beyond, text);
+        fprintf(out, ". Beyond the right edge: %.0f samples, up to %s", beyond, text);
     }
     fprintf(out, ".%s</figcaption>\n</figure>\n", time_note(spread));
 }
 
-/* ---- course in time ---- */
+/* ---- over time ---- */
 
-static size_t course_points(const struct study_result *result, struct point *points, bool bands)
+static size_t interval_points(const struct study_result *result, struct point *points, bool bands)
 {
     size_t n = 0;
     for (size_t i = 0; result && i < result->interval_count; i++) {
@@ -292,14 +292,14 @@ static size_t course_points(const struct study_result *result, struct point *poi
     return n;
 }
 
-static size_t course_axes(const struct spread *spread, struct plot *plot)
+static size_t interval_axes(const struct spread *spread, struct plot *plot)
 {
     size_t all = 0;
     axis_open(&plot->x, "Time since the measurement began [s]", AXIS_NUMBER, AXIS_LINEAR);
     axis_open(&plot->y, time_title(spread), AXIS_TIME, AXIS_EITHER);
     plot->x.from_zero = true;
     for (size_t i = 0; i < spread->plots->curve_count; i++) {
-        size_t n = course_points(spread->results[i], spread->points, !plot->crowded);
+        size_t n = interval_points(spread->results[i], spread->points, !plot->crowded);
         for (size_t j = 0; j < n; j++) {
             axis_fit(&plot->x, spread->points[j].x);
             axis_fit(&plot->y, spread->points[j].y);
@@ -311,27 +311,27 @@ static size_t course_axes(const struct spread *spread, struct plot *plot)
     return all;
 }
 
-static void draw_course(struct spread *spread, FILE *out)
+static void draw_intervals(struct spread *spread, FILE *out)
 {
     const struct plot_data *plots = spread->plots;
     struct plot plot = {
         .out = out, .value = "mean", .unit = "us", .crowded = plot_data_crowded(plots)};
-    if (!course_axes(spread, &plot))
+    if (!interval_axes(spread, &plot))
         return;
-    fputs("<figure>\n<h3>Course in time</h3>\n", out);
-    plot_open(&plot, "Course in time", NULL, 0);
+    fputs("<figure>\n<h3>Over time</h3>\n", out);
+    plot_open(&plot, "Over time", NULL, 0);
     for (size_t i = 0; i < plots->curve_count; i++) {
-        size_t n = course_points(spread->results[i], spread->points, !plot.crowded);
+        size_t n = interval_points(spread->results[i], spread->points, !plot.crowded);
         plot_curve(&plot, plots->curves[i].family, plots->curves[i].label, spread->points, n,
                    DRAW_ROUGHLY | (n == 1 ? DRAW_MARKERS : 0));
     }
     plot_close(&plot);
-    fprintf(out, "<figcaption>Mean of each interval%s.%s</figcaption>\n</figure>\n",
-            plot.crowded ? "" : "; the band reaches from the least to the largest sample",
+    fprintf(out, "<figcaption>Mean per interval%s.%s</figcaption>\n</figure>\n",
+            plot.crowded ? "" : "; band from the smallest to the largest sample",
             time_note(spread));
 }
 
-/* ---- the three ---- */
+/* ---- all three ---- */
 
 static size_t most_points(const struct plot_data *plots)
 {
@@ -354,7 +354,7 @@ static void draw(struct spread *spread, FILE *out)
         spread->results[i] = curve_at(&plots->curves[i], spread->size);
     draw_percentiles(spread, out);
     draw_histogram(spread, out);
-    draw_course(spread, out);
+    draw_intervals(spread, out);
 }
 
 int spread_draw(const struct plot_data *plots, uint64_t size, FILE *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of study: results read back. A document that a tool wrote becomes a struct study_run;
- * runs are compared, and made into a page. Nothing here measures. */
+ * runs are compared and drawn on a page. */
 #ifndef WEFT_STUDY_H
 #define WEFT_STUDY_H
 
@@ -8,8 +8,8 @@
 
 /* ---- documents, read ---- */
 
-/* What a document does not say is not a number, or NULL. No text has control characters in it; all
- * of it is a stranger's nevertheless. */
+/* Values that a document does not have are NAN or NULL. Texts have no control characters, but are
+ * otherwise untrusted input. */
 struct study_percentile {
     double percent, us, low_us, high_us;
 };
@@ -30,9 +30,9 @@ struct study_pair {
     const char *name, *value, *origin;
 };
 
-/* Of a --fail-if, with one result. */
-struct study_verdict {
-    const char *condition, *verdict;
+/* A --fail-if condition, judged with one result. */
+struct study_condition {
+    const char *text, *verdict;
     uint64_t result; /* index, within result_count */
     double value;
 };
@@ -40,7 +40,7 @@ struct study_verdict {
 struct study_result {
     const char *test, *label, *layout;
     uint64_t size;
-    struct study_pair *options; /* those that are not as in the run's; only with batches */
+    struct study_pair *options; /* those that differ from the run's; only with batches */
     size_t option_count;
     const char *fabric, *device, *form, *why;
     const char *method, *clock, *proves;
@@ -56,136 +56,138 @@ struct study_result {
     struct study_interval *intervals;
     size_t interval_count;
     uint64_t preempted, migrated, page_faults, steal_ms;
-    uint64_t reverse_count; /* stream both ways: what the other end sent meanwhile */
+    uint64_t reverse_count; /* stream both ways: messages that the other end sent */
     double reverse_elapsed_s;
 };
 
 struct study_run {
-    const char *path; /* as it was given */
+    const char *path; /* as given by the user */
     const char *tool, *version;
-    const char *command;                        /* as one would type it */
+    const char *command;                        /* quoted for a shell */
     const char *begun, *ended, *state, *reason; /* times sort as text */
     uint64_t exit;
     struct study_pair *options, *client, *server;
-    size_t option_count, client_count, server_count; /* server: 0 if it was never heard */
+    size_t option_count, client_count, server_count; /* server: 0 if it never answered */
     struct study_result *results;
     size_t result_count;
-    struct study_verdict *verdicts;
-    size_t verdict_count;
-    uint64_t file[2]; /* which one it was read from: device and inode; from memory, none */
-    void *own;        /* what all of it lies in */
+    struct study_condition *conditions;
+    size_t condition_count;
+    uint64_t file[2]; /* device and inode of the file; 0 if read from memory */
+    void *own;        /* the memory of all of it */
 };
 
-/* -EINVAL and a sentence that names the file if it cannot be read, or is not a document of a
- * version known here: too long, cut short, or with anything in it that the schema does not allow.
- * Unknown keys are passed over. After a failure there is nothing to free. */
+/* Reads a document. -EINVAL and a sentence that names the file if it cannot be read, has another
+ * schema version, is too long or truncated, or has a value that the schema does not allow. Unknown
+ * keys are ignored. After a failure there is nothing to free. */
 int study_read(struct study_run *run, const char *path);
 
-/* The same from memory; path is only what it is called. */
+/* The same from memory; path is only its name. */
 int study_parse(struct study_run *run, const char *path, const char *text, size_t length);
 
 void study_free(struct study_run *run);
 
 /* ---- sets of runs ---- */
 
-/* Runs that repeat each other: a file is one, a folder has one in each *.json, in order of name. */
+/* Repeated runs: one file, or every *.json of a folder in the order of their names. */
 struct study_set {
-    const char *path; /* as it was given */
+    const char *path; /* as given by the user */
     struct study_run *runs;
     size_t count;
 };
 
 int study_set_read(struct study_set *set, const char *path);
 
-/* Whether a folder has no *.json itself, but folders a and b: two sets, whose paths these are. */
+/* True if a folder has no *.json itself but folders a and b: two sets, with these paths. */
 enum { STUDY_PATH = 4096 };
 bool study_sides(const char *path, char a[STUDY_PATH], char b[STUDY_PATH]);
 
 void study_set_free(struct study_set *set);
 
-/* -EINVAL and a sentence if path is the very file that one of the runs was read from: written to,
- * it would be lost. */
-int study_spare(const struct study_run *runs, size_t count, const char *path);
+/* -EINVAL and a sentence if path is the file that one of the runs was read from: writing to it
+ * would destroy the result. */
+int study_check_output(const struct study_run *runs, size_t count, const char *path);
 
-/* Calls say with every option and every fact of a machine that is not the same in both. */
+/* Calls visit for every option and every fact of a machine that differs between the sets. */
 void study_differences(const struct study_set *a, const struct study_set *b,
-                       void (*say)(void *arg, const char *name, const char *was, const char *is),
+                       void (*visit)(void *arg, const char *name, const char *a, const char *b),
                        void *arg);
 
 /* ---- comparing ---- */
 
 struct study_terms {
-    double
-        percentiles[REPORT_PERCENTILES + 1]; /* what is compared; 50 is the median; ends with 0 */
-    double min_effect; /* as a share: less is no difference, however certain */
-    bool force;        /* runs that are not comparable, or not complete */
+    /* What is compared; 50 is the median; ends with 0. */
+    double percentiles[REPORT_PERCENTILES + 1];
+    double min_effect; /* as a fraction: a smaller change does not count, however certain */
+    bool force;        /* compare runs that are not comparable, or not complete */
 };
 
-/* A difference counts if chance explains it less often than this, over all rows together. */
+/* Significance level of the whole comparison, over all rows together. */
 #define STUDY_ALPHA 0.01
 
-enum study_outcome {
+enum study_verdict {
     STUDY_SAME,
     STUDY_FASTER,
     STUDY_SLOWER,
     STUDY_UNSURE, /* too few runs to tell */
-    STUDY_ABSENT  /* no run, or not every run, has the figure */
+    STUDY_ABSENT  /* the value is missing in at least one run */
 };
 
-/* A figure of a size. */
+/* What is compared in one row: a percentile of one size. */
 struct study_row {
-    const struct study_result *of; /* in A's first run */
+    const struct study_result *of; /* in the first run of A */
     double percent;
-    bool rate; /* microseconds a message of a stream, not of an operation */
+    bool rate; /* of a stream: microseconds per message, 1 / message rate */
 };
 
-/* The same in both sets. Not a number: not to be had. */
+/* One row in both sets. Values are NAN where missing. */
 struct study_shift {
     struct study_row row;
     double a_us, b_us; /* medians over the runs */
-    double shift;      /* Hodges-Lehmann: 0.05 is B taking 5 % longer */
-    double low, high;  /* its 95 % interval */
-    double p;          /* that chance makes any of the rows look so different */
-    enum study_outcome outcome;
+    double shift;      /* Hodges-Lehmann estimate: 0.05 if B takes 5 % longer */
+    double low, high;  /* its 95 % confidence interval */
+    double p;          /* probability that chance makes any row differ as much */
+    enum study_verdict verdict;
 };
 
 struct study_comparison {
     struct study_shift *shifts;
     size_t count;
-    enum study_outcome outcome; /* slower if anything is, else faster if anything is */
+    enum study_verdict verdict; /* slower if any row is, else faster if any row is */
     size_t slower, faster, absent;
-    size_t runs_needed;       /* a side, to find anything at all */
-    size_t runs_wanted;       /* a side, to find one row that differs alone */
-    bool one_after_the_other; /* all of one set was begun before the other */
-    char ignored[512];        /* what forbids the comparison, if it was forced; or empty */
+    size_t runs_needed;      /* per side, to find any change at all */
+    size_t runs_for_one_row; /* per side, to find a change in one row only */
+    bool sequential;         /* all runs of one set began before those of the other */
+    char ignored[512];       /* the reason that --force overrode, or "" */
 };
 
-/* -EINVAL and a sentence if they are not comparable: other tests, labels, layouts, sizes, fabrics
- * or methods, between the sets or within one; or a run that is not complete. Forced, it compares
- * what all have in common, by size alone if there is nothing else. Pointers lead into the sets. */
+/* Compares two sets. -EINVAL and a sentence if they are not comparable: different tests, labels,
+ * layouts, sizes, fabrics or methods, between the sets or within one, or a run that is not
+ * complete. With force, it compares what all runs have in common, by size alone if nothing else
+ * matches. The comparison points into the sets. */
 int study_compare(const struct study_set *a, const struct study_set *b,
                   const struct study_terms *terms, struct study_comparison *comparison);
-/* The least number of runs a side with which one of so many rows can be told to differ. */
+
+/* The smallest number of runs per side that can show a change in one of so many rows. */
 size_t study_runs_needed(size_t rows);
 
 void study_comparison_free(struct study_comparison *comparison);
 
-/* How far the runs of one set lie apart: the median of the figure over the runs, the least and the
- * largest; not numbers if not every run has it. The rows are the caller's to free. */
+/* The spread of the runs of one set, per row: median, minimum and maximum over the runs; NAN if the
+ * value is missing in at least one. The caller frees the rows. */
 struct study_spread {
     struct study_row row;
-    double middle_us, min_us, max_us;
+    double median_us, min_us, max_us;
 };
 int study_spread(const struct study_set *set, const struct study_terms *terms,
                  struct study_spread **rows, size_t *count);
 
 /* ---- the page ---- */
 
-/* One HTML page that needs nothing else: plots, figures and the description of all runs. */
+/* Writes one self-contained HTML page: plots, results and the description of all runs. */
 int study_page(const struct study_run *runs, size_t count, FILE *out);
 
-/* Latency against size, or what streams carry, as one SVG file with its own legend and colours.
- * -ENODATA if nothing was measured. */
+/* Writes latency versus size, or time per message of streams, as one SVG file with its own legend
+ * and colours. -ENODATA if nothing was measured. */
 int study_plot(const struct study_run *runs, size_t count, FILE *out);
 
 #endif

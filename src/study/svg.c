@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plot as SVG: axes, bands, lines, markers, columns. Colours are the style sheet's: an element
- * says which hue and which dashes. For the hover, every line carries its values, one for each
- * corner. */
+/* A plot as SVG: axes, bands, lines, markers, columns. The style sheet has the colours: elements
+ * name their hue and dashes by class. For the hover, every line carries its values, one per corner.
+ */
 #include "study/plot.h"
 
 #include <math.h>
@@ -96,8 +96,8 @@ static bool banded(const struct point *point)
     return isfinite(point->low) && isfinite(point->high);
 }
 
-/* One interval of neighbours that have a band: along the top and back along the bottom. */
-static void band_interval(struct plot *plot, const struct point *points, size_t count)
+/* Consecutive points that have a band: along the top and back along the bottom. */
+static void band_segment(struct plot *plot, const struct point *points, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         place(plot, i ? "L" : "M", points[i].x, points[i].high);
@@ -117,19 +117,20 @@ static void band(struct plot *plot, const struct point *points, size_t count)
         if (!open)
             fputs("<path class=\"b\" d=\"", plot->out);
         open = true;
-        band_interval(plot, points + i, n);
+        band_segment(plot, points + i, n);
     }
     if (open)
         fputs("\"/>", plot->out);
 }
 
-/* A point whose neighbours have none still shows how far it reaches. */
+/* A point with a band between points without one gets a whisker. */
 static void whiskers(struct plot *plot, const struct point *points, size_t count, bool all)
 {
     bool open = false;
     for (size_t i = 0; i < count; i++) {
-        bool lonely = !(i && banded(&points[i - 1])) && !(i + 1 < count && banded(&points[i + 1]));
-        if (!banded(&points[i]) || !(all || lonely))
+        bool isolated =
+            !(i && banded(&points[i - 1])) && !(i + 1 < count && banded(&points[i + 1]));
+        if (!banded(&points[i]) || !(all || isolated))
             continue;
         fputs(open ? "" : "<path class=\"w\" d=\"", plot->out);
         open = true;
@@ -140,7 +141,7 @@ static void whiskers(struct plot *plot, const struct point *points, size_t count
         fputs("\"/>", plot->out);
 }
 
-/* Shapes differ as well as hues: for paper, and for eyes that see few of them. */
+/* Shapes differ too, for print and for colour-blind readers. */
 const char *plot_marker(size_t family)
 {
     static const char *const shapes[] = {"m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "m-3.5-3.5h7v7h-7z",
@@ -162,7 +163,7 @@ static void value_text(FILE *out, double value, bool roughly)
         html_number(out, value);
 }
 
-static void said(struct plot *plot, const char *label, const struct point *point)
+static void hover_title(struct plot *plot, const char *label, const struct point *point)
 {
     fputs("<title>", plot->out);
     html_text(plot->out, label);
@@ -183,7 +184,7 @@ static void markers(struct plot *plot, size_t family, const char *label, const s
         marker(plot, family, &points[i]);
         if (words) {
             fputs("\">", plot->out);
-            said(plot, label, &points[i]);
+            hover_title(plot, label, &points[i]);
             fputs("</path>", plot->out);
         }
     }

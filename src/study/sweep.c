@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures against size: latency with its band up to the 99th percentile, and what streams carry.
- * Where there is one size alone, runs stand side by side. A crowd is drawn thinly, under the middle
- * of each family. */
+/* Plots versus size: latency with a band up to the 99th percentile; time per message, bandwidth and
+ * message rate of streams. With a single size, runs are drawn side by side. Many curves are drawn
+ * as thin lines, with the median of each family on top. */
 #include "study/plot.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOLED_NOTE "Thin lines are single runs, thick ones the middle of their runs."
+#define POOLED_NOTE "Thin lines: single runs. Thick lines: median of the runs."
 
 static const struct {
     const char *title, *axis, *value, *unit, *note;
@@ -17,13 +17,13 @@ static const struct {
     bool streams;
 } kinds[SWEEPS] = {
     [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us",
-                       "Median; the band reaches up to the 99th percentile.", AXIS_TIME, false},
-    [SWEEP_STREAM_TIME] = {"Time a message", "Time a message", "a message", "us",
-                           "One by the message rate.", AXIS_TIME, true},
+                       "Median; band up to the 99th percentile.", AXIS_TIME, false},
+    [SWEEP_STREAM_TIME] = {"Time per message", "Time per message", "per message", "us",
+                           "1 / message rate.", AXIS_TIME, true},
     [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
-                         "Over the whole time of each test.", AXIS_NUMBER, true},
-    [SWEEP_RATE] = {"Message rate", "Messages a second", "rate", "messages/s",
-                    "Over the whole time of each test.", AXIS_NUMBER, true},
+                         "Average over each test.", AXIS_NUMBER, true},
+    [SWEEP_RATE] = {"Message rate", "Messages per second", "rate", "messages/s",
+                    "Average over each test.", AXIS_NUMBER, true},
 };
 
 static double value_of(const struct study_result *result, enum sweep what)
@@ -38,7 +38,7 @@ static double value_of(const struct study_result *result, enum sweep what)
     }
 }
 
-/* How far the band reaches. */
+/* The upper end of the band. */
 static double tail_of(const struct study_result *result, enum sweep what)
 {
     return what == SWEEP_LATENCY ? result_percentile(result, 99) : NAN;
@@ -78,7 +78,7 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double middle_of(double *values, size_t count)
+static double median_of(double *values, size_t count)
 {
     if (!count)
         return NAN;
@@ -86,7 +86,7 @@ static double middle_of(double *values, size_t count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-/* The middle of what the runs of a family say. */
+/* The median over the runs of a family. */
 static size_t family_points(const struct plot_data *plots, size_t family, enum sweep what,
                             struct point *points, double *room)
 {
@@ -104,13 +104,13 @@ static size_t family_points(const struct plot_data *plots, size_t family, enum s
                 tails[ends++] = tail;
         }
         if (values)
-            set_point(&points[n++], plots->sizes[s], middle_of(room, values),
-                      middle_of(tails, ends));
+            set_point(&points[n++], plots->sizes[s], median_of(room, values),
+                      median_of(tails, ends));
     }
     return n;
 }
 
-/* ---- against size ---- */
+/* ---- versus size ---- */
 
 static void fit(struct plot *plot, const struct point *points, size_t count, bool bands)
 {
@@ -216,7 +216,7 @@ static void draw_slots(const struct plot_data *plots, enum sweep what, struct pl
 
 /* ---- the figure ---- */
 
-/* How many sizes there are to show, and the first of them. */
+/* The number of sizes with something to show, and the first of them. */
 static size_t sizes_shown(const struct plot_data *plots, enum sweep what, uint64_t *size)
 {
     size_t count = 0;
@@ -231,7 +231,7 @@ static size_t sizes_shown(const struct plot_data *plots, enum sweep what, uint64
     return count;
 }
 
-/* Lines of text below the plot of a file, one under the other. */
+/* Lines of text below the plot, in a file. */
 enum { FILE_LEFT = 104, FILE_LINE = 22 };
 
 static int file_line(size_t number)
@@ -278,7 +278,7 @@ static void figure(const struct plot_data *plots, enum sweep what, FILE *out, bo
     char title[80], text[24];
     size_words(size, text, sizeof text);
     if (sizes > 1)
-        snprintf(title, sizeof title, "%s against size", kinds[what].title);
+        snprintf(title, sizeof title, "%s versus size", kinds[what].title);
     else
         snprintf(title, sizeof title, "%s at %s", kinds[what].title, text);
     bool pooled = plot.crowded && sizes > 1 && plots->family_count < plots->curve_count;
@@ -307,7 +307,7 @@ int sweep_draw(const struct plot_data *plots, enum sweep what, FILE *out, bool a
     uint64_t size = 0;
     size_t sizes = sizes_shown(plots, what, &size);
     size_t most = 0;
-    /* One point alone is no plot; in a file it is better than nothing. */
+    /* A single point is not worth a plot on the page; in a file it is drawn. */
     *drawn = sizes > 1 || (sizes == 1 && (as_file || plots->curve_count > 1));
     if (!*drawn)
         return 0;

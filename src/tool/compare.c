@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft compare: two sets of runs, side by side. */
+/* weft compare: compares two sets of runs. */
 #include "tool/shell.h"
 #include "tool/weft.h"
 
@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const outcome_words[] = {[STUDY_SAME] = "same",
+static const char *const verdict_words[] = {[STUDY_SAME] = "same",
                                             [STUDY_FASTER] = "faster",
                                             [STUDY_SLOWER] = "slower",
                                             [STUDY_UNSURE] = "cannot tell",
                                             [STUDY_ABSENT] = "-"};
 
-/* Both sides and what came of them. */
+/* Both sets and their comparison. */
 struct view {
     const struct study_set *a, *b;
     const struct study_terms *terms;
     const struct study_comparison *c;
 };
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 static void test_text(const struct study_result *r, char *text, size_t room)
 {
@@ -30,10 +30,10 @@ static void test_text(const struct study_result *r, char *text, size_t room)
              r->layout ? r->layout : "", *r->label ? " " : "", r->label);
 }
 
-static void figure_text(const struct study_row *row, char *text, size_t room)
+static void metric_text(const struct study_row *row, char *text, size_t room)
 {
     if (row->rate)
-        snprintf(text, room, "a message");
+        snprintf(text, room, "per message");
     else if (row->percent == 50)
         snprintf(text, room, "median");
     else
@@ -79,14 +79,14 @@ static void print_side(const char *name, const struct study_set *set)
     printf("\n");
 }
 
-/* ---- what the rows are ---- */
+/* ---- columns that name a row ---- */
 
-/* Columns that would say the same in every row are left out: a width of 0. */
+/* Widths. Columns with the same text in every row are left out: their width is 0. */
 struct names {
-    int test, figure;
+    int test, metric;
 };
 
-/* Rows stand at the beginning of structs that are stride bytes long. */
+/* Each row is the first member of a struct of stride bytes. */
 static struct names find_names(const void *rows, size_t count, size_t stride)
 {
     char first[2][128] = {"", "median"}, text[2][128];
@@ -95,7 +95,7 @@ static struct names find_names(const void *rows, size_t count, size_t stride)
     for (size_t i = 0; i < count; i++) {
         const struct study_row *row = (const void *)((const char *)rows + i * stride);
         test_text(row->of, text[0], sizeof text[0]);
-        figure_text(row, text[1], sizeof text[1]);
+        metric_text(row, text[1], sizeof text[1]);
         if (!i)
             memcpy(first[0], text[0], sizeof first[0]);
         for (int k = 0; k < 2; k++) {
@@ -115,7 +115,7 @@ static void print_cell(int width, const char *text)
 static void print_titles(const struct names *names)
 {
     print_cell(names->test, "Test");
-    print_cell(names->figure, "Figure");
+    print_cell(names->metric, "Metric");
     printf("%10s", "Bytes");
 }
 
@@ -124,8 +124,8 @@ static void print_row(const struct names *names, const struct study_row *row)
     char text[128];
     test_text(row->of, text, sizeof text);
     print_cell(names->test, text);
-    figure_text(row, text, sizeof text);
-    print_cell(names->figure, text);
+    metric_text(row, text, sizeof text);
+    print_cell(names->metric, text);
     printf("%10" PRIu64, row->of->size);
 }
 
@@ -147,14 +147,14 @@ int spread_set(const struct study_set *set, const struct weft_options *options)
     printf(" %11s %11s %11s %9s\n", "Median[us]", "Min[us]", "Max[us]", "Spread");
     for (size_t i = 0; i < count; i++) {
         const struct study_spread *s = &rows[i];
-        char middle[24], min[24], max[24], spread[24];
-        us_text(s->middle_us, middle, sizeof middle);
+        char median[24], min[24], max[24], spread[24];
+        us_text(s->median_us, median, sizeof median);
         us_text(s->min_us, min, sizeof min);
         us_text(s->max_us, max, sizeof max);
-        snprintf(spread, sizeof spread, s->middle_us > 0 ? "%.2f%%" : "-",
-                 100 * (s->max_us - s->min_us) / s->middle_us);
+        snprintf(spread, sizeof spread, s->median_us > 0 ? "%.2f%%" : "-",
+                 100 * (s->max_us - s->min_us) / s->median_us);
         print_row(&names, &s->row);
-        printf(" %11s %11s %11s %9s\n", middle, min, max, spread);
+        printf(" %11s %11s %11s %9s\n", median, min, max, spread);
     }
     free(rows);
     return shell_flush("the summary");
@@ -162,17 +162,17 @@ int spread_set(const struct study_set *set, const struct weft_options *options)
 
 /* ---- two sets ---- */
 
-static void print_difference(void *arg, const char *name, const char *was, const char *is)
+static void print_difference(void *arg, const char *name, const char *a, const char *b)
 {
     (void)arg;
-    printf("%s: %s -> %s\n", name, was, is);
+    printf("%s: %s -> %s\n", name, a, b);
 }
 
-/* Of a single run there is no telling, unless very many stand against it. */
+/* With a single run on one side, p is meaningful only if the other side has very many. */
 static double p_of(const struct view *v, const struct study_shift *s)
 {
     bool single = v->a->count == 1 || v->b->count == 1;
-    return single && s->outcome == STUDY_UNSURE ? NAN : s->p;
+    return single && s->verdict == STUDY_UNSURE ? NAN : s->p;
 }
 
 static void print_shift(const struct view *v, const struct names *names,
@@ -185,14 +185,14 @@ static void print_shift(const struct view *v, const struct names *names,
     interval_text(s, interval, sizeof interval);
     p_text(p_of(v, s), p, sizeof p);
     print_row(names, &s->row);
-    printf(" %11s %11s %9s %20s %8s  %s\n", a, b, shift, interval, p, outcome_words[s->outcome]);
+    printf(" %11s %11s %9s %20s %8s  %s\n", a, b, shift, interval, p, verdict_words[s->verdict]);
 }
 
-static double largest(const struct study_comparison *c, enum study_outcome outcome)
+static double largest(const struct study_comparison *c, enum study_verdict verdict)
 {
     double most = 0;
     for (size_t i = 0; i < c->count; i++)
-        if (c->shifts[i].outcome == outcome && fabs(c->shifts[i].shift) > most)
+        if (c->shifts[i].verdict == verdict && fabs(c->shifts[i].shift) > most)
             most = fabs(c->shifts[i].shift);
     return 100 * most;
 }
@@ -201,12 +201,12 @@ static void print_unsure(const struct view *v)
 {
     const struct study_comparison *c = v->c;
     if (c->absent == c->count)
-        printf("Cannot tell: no figure that every run has\n");
+        printf("Cannot tell: no value is present in every run\n");
     else if (v->a->count == 1 && v->b->count == 1)
-        printf("Cannot tell: one run a side; %zu are needed (weft repeat makes them)\n",
+        printf("Cannot tell: 1 run per side; at least %zu needed (see weft repeat)\n",
                c->runs_needed);
     else
-        printf("Cannot tell: %zu and %zu runs; %zu a side are needed (weft repeat makes them)\n",
+        printf("Cannot tell: %zu and %zu runs; at least %zu per side needed (see weft repeat)\n",
                v->a->count, v->b->count, c->runs_needed);
 }
 
@@ -214,15 +214,16 @@ static void print_verdict(const struct view *v)
 {
     const struct study_comparison *c = v->c;
     size_t rows = c->count - c->absent;
-    if (c->outcome == STUDY_UNSURE)
+    if (c->verdict == STUDY_UNSURE)
         print_unsure(v);
-    else if (c->outcome == STUDY_SAME)
-        printf("Same: no shift of %g %% or more that chance does not explain\n",
-               100 * v->terms->min_effect);
+    else if (c->verdict == STUDY_SAME)
+        printf("Same: no significant change of %g %% or more\n", 100 * v->terms->min_effect);
     if (c->slower)
-        printf("Slower: %zu of %zu, by up to %.1f %%\n", c->slower, rows, largest(c, STUDY_SLOWER));
+        printf("Slower: %zu of %zu rows, by up to %.1f %%\n", c->slower, rows,
+               largest(c, STUDY_SLOWER));
     if (c->faster)
-        printf("Faster: %zu of %zu, by up to %.1f %%\n", c->faster, rows, largest(c, STUDY_FASTER));
+        printf("Faster: %zu of %zu rows, by up to %.1f %%\n", c->faster, rows,
+               largest(c, STUDY_FASTER));
 }
 
 static int print_view(const struct view *v)
@@ -251,12 +252,12 @@ static void write_side(struct json *j, const char *key, const struct study_set *
     json_close(j, '}');
 }
 
-static void write_difference(void *arg, const char *name, const char *was, const char *is)
+static void write_difference(void *arg, const char *name, const char *a, const char *b)
 {
     json_open(arg, NULL, '{');
     json_text(arg, "name", name);
-    json_text(arg, "a", was);
-    json_text(arg, "b", is);
+    json_text(arg, "a", a);
+    json_text(arg, "b", b);
     json_close(arg, '}');
 }
 
@@ -275,7 +276,7 @@ static void write_shift(struct json *j, const struct view *v, const struct study
     json_number(j, "low_percent", 100 * s->low);
     json_number(j, "high_percent", 100 * s->high);
     json_number(j, "p", p_of(v, s));
-    json_text(j, "verdict", s->outcome == STUDY_ABSENT ? NULL : outcome_words[s->outcome]);
+    json_text(j, "verdict", s->verdict == STUDY_ABSENT ? NULL : verdict_words[s->verdict]);
     json_close(j, '}');
 }
 
@@ -285,7 +286,7 @@ static void write_view(const struct view *v, FILE *out)
     json_open(&j, NULL, '{');
     json_text(&j, "schema", "weft-comparison");
     json_count(&j, "version", 1);
-    json_text(&j, "verdict", outcome_words[v->c->outcome]);
+    json_text(&j, "verdict", verdict_words[v->c->verdict]);
     json_number(&j, "alpha", STUDY_ALPHA);
     json_number(&j, "min_effect_percent", 100 * v->terms->min_effect);
     write_side(&j, "a", v->a);
@@ -307,49 +308,47 @@ static int save_view(const struct view *v, const char *path)
     size_t length = 0;
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
-        return fail(-ENOMEM, "no memory for a comparison");
+        return fail(-ENOMEM, "no memory for the JSON document");
     write_view(v, out);
-    int status =
-        fclose(out) ? fail(-ENOMEM, "no memory for a comparison") : save_write(path, bytes, length);
+    int status = fclose(out) ? fail(-ENOMEM, "no memory for the JSON document")
+                             : save_write(path, bytes, length);
     free(bytes);
     return status;
 }
 
 /* ---- the command ---- */
 
-/* Rows in which no shift was found, though there could be one that counts. */
-static size_t hidden(const struct view *v)
+/* The number of rows judged the same, but with an interval that includes a change of min_effect. */
+static size_t inconclusive(const struct view *v)
 {
     size_t rows = 0;
     for (size_t i = 0; i < v->c->count; i++) {
         const struct study_shift *s = &v->c->shifts[i];
         double reach = fmax(fabs(s->low), fabs(s->high));
-        rows += s->outcome == STUDY_SAME && reach >= v->terms->min_effect;
+        rows += s->verdict == STUDY_SAME && reach >= v->terms->min_effect;
     }
     return rows;
 }
 
-/* What the reader of the figures should know. */
-static void say_doubts(const struct view *v)
+/* Limits of this comparison. */
+static void warn_limits(const struct view *v)
 {
     const struct study_comparison *c = v->c;
     size_t fewer = v->a->count < v->b->count ? v->a->count : v->b->count;
     if (*c->ignored)
-        warn("compared nevertheless: %s", c->ignored);
+        warn("compared anyway (--force): %s", c->ignored);
     if (c->absent)
-        warn("%zu of %zu figures are not in every run: too few samples, or none", c->absent,
+        warn("%zu of %zu rows not compared: too few samples in some runs, or none", c->absent,
              c->count);
-    if (c->one_after_the_other)
-        warn("all of one set was run before the other, so that a drift of the machine would look "
-             "like a difference; weft repeat N -- A -- B takes turns");
-    if (c->outcome == STUDY_SAME && fewer < c->runs_wanted)
-        warn("a shift of one of the %zu rows alone is seen from %zu runs a side up",
-             c->count - c->absent, c->runs_wanted);
-    if (c->outcome == STUDY_SAME && hidden(v))
-        warn("in %zu of %zu figures a shift of %g %% could hide: their intervals reach beyond it, "
-             "and "
-             "more runs narrow them",
-             hidden(v), c->count - c->absent, 100 * v->terms->min_effect);
+    if (c->sequential)
+        warn("all runs of one set began before the other: a drift of the machine would look like a "
+             "difference; weft repeat N -- A -- B alternates them");
+    if (c->verdict == STUDY_SAME && fewer < c->runs_for_one_row)
+        warn("a change in only one of %zu rows needs at least %zu runs per side to be seen",
+             c->count - c->absent, c->runs_for_one_row);
+    if (c->verdict == STUDY_SAME && inconclusive(v))
+        warn("%zu of %zu rows inconclusive: intervals wider than %g %%; add runs", inconclusive(v),
+             c->count - c->absent, 100 * v->terms->min_effect);
 }
 
 int compare_sets(const struct study_set *a, const struct study_set *b,
@@ -359,22 +358,22 @@ int compare_sets(const struct study_set *a, const struct study_set *b,
     struct study_comparison c;
     int status = weft_terms(options, &terms);
     if (!status)
-        status = study_spare(a->runs, a->count, options->json);
+        status = study_check_output(a->runs, a->count, options->json);
     if (!status)
-        status = study_spare(b->runs, b->count, options->json);
+        status = study_check_output(b->runs, b->count, options->json);
     if (!status)
         status = study_compare(a, b, &terms, &c);
     if (status)
         return status;
     struct view view = {.a = a, .b = b, .terms = &terms, .c = &c};
-    say_doubts(&view);
+    warn_limits(&view);
     if (strcmp(options->json, "-") != 0)
         status = print_view(&view);
     if (!status && *options->json)
         status = save_view(&view, options->json);
-    if (!status && c.outcome == STUDY_SLOWER)
+    if (!status && c.verdict == STUDY_SLOWER)
         status = EXIT_THRESHOLD;
-    else if (!status && c.outcome == STUDY_UNSURE)
+    else if (!status && c.verdict == STUDY_UNSURE)
         status = EXIT_UNSURE;
     study_comparison_free(&c);
     return status;
@@ -396,7 +395,7 @@ int compare_command(const struct command *command, int argc, char **argv)
         places[1] = sides[1];
     }
     if (given != 2)
-        return fail(-EINVAL, "%d given, but it takes two: A and B", given);
+        return fail(-EINVAL, "expected two results, A and B; %d given", given);
     status = weft_terms(&options, &terms);
     if (!status && *options.json)
         status = save_check(options.json);

@@ -2,8 +2,10 @@
 /* --local: the same program as a second process. It is started by exec, before anything is opened,
  * and dies with this one. */
 #include "tool/local.h"
+#include "bench/session.h"
+#include "core/child.h"
 #include "core/clock.h"
-#include "tool/child.h"
+#include "core/cpu.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -111,7 +114,7 @@ int local_start(struct local *local, const struct arguments *arguments, unsigned
     return read_port(local, port);
 }
 
-void local_stop(struct local *local)
+static void local_stop(struct local *local)
 {
     if (local->out >= 0)
         close(local->out);
@@ -121,13 +124,21 @@ void local_stop(struct local *local)
     int how = child_wait(local->pid, STOP_MS);
     if (how == -1) {
         kill(local->pid, SIGKILL);
-        how = child_wait(local->pid, CHILD_BURY_MS);
+        how = child_wait(local->pid, CHILD_KILLED_MS);
     }
     local->code = how != -1 && WIFEXITED(how) ? WEXITSTATUS(how) : 1;
     local->pid = 0;
 }
 
 /* A server that died without a word to us has said it on its standard error. */
+int local_end(struct local *local, int status)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    local_stop(local);
+    return status ? fail(status, "%s", why) : 0;
+}
+
 int local_failure(const struct local *local, int status)
 {
     char text[2048] = "";

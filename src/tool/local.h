@@ -3,7 +3,7 @@
 #ifndef WEFT_TOOL_LOCAL_H
 #define WEFT_TOOL_LOCAL_H
 
-#include "tool/tool.h"
+#include "core/core.h"
 
 #include <sys/types.h>
 
@@ -35,8 +35,9 @@ int local_place(const int64_t request[2], int64_t *server);
 enum { LOCAL_WAIT_MS = 500 };
 int local_start(struct local *local, const struct arguments *arguments, unsigned *port);
 
-/* Sees to it that it has ended, or leaves it behind if nothing ends it. */
-void local_stop(struct local *local);
+/* Sees to it that it has ended, or leaves it behind if nothing ends it. Returns the status, with
+ * its sentence. */
+int local_end(struct local *local, int status);
 
 /* Says why it failed, in the server's own words if we know nothing better; local may be NULL.
  * Returns the exit code. */

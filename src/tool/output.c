@@ -12,84 +12,133 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- verdicts ---- */
+
+static void find(struct output *o, int i, const struct result *result)
+{
+    const struct condition *c = &o->conditions[i];
+    char text[64], label[160] = "";
+    double value;
+    enum verdict verdict = condition_judge(c, result, &value);
+    if (verdict == VERDICT_NONE)
+        return;
+    o->judged[i]++;
+    document_judge(&o->document, c, value, verdict);
+    if (verdict == VERDICT_PASSED || !o->findings.out)
+        return;
+    if (o->entry.label && *o->entry.label)
+        snprintf(label, sizeof label, "%.150s, ", o->entry.label);
+    if (verdict == VERDICT_UNKNOWN) {
+        o->unsure++;
+        fprintf(o->findings.out,
+                "cannot tell whether %s: %ssize %llu has %llu samples, %.0f are needed\n", c->text,
+                label, (unsigned long long)result->size, (unsigned long long)result->stats->count,
+                condition_needs(c));
+        return;
+    }
+    o->failed++;
+    condition_value(c, value, text, sizeof text);
+    fprintf(o->findings.out, "failed, because %s: %ssize %llu has %s\n", c->text, label,
+            (unsigned long long)result->size, text);
+}
+
 /* ---- what bench tells ---- */
 
-static int on_begin(struct report *report, const struct bench_facts *facts)
+static struct report *table_of(const struct output *o)
+{
+    return o->table_off ? NULL : o->table;
+}
+
+/* Of a batch, the first test describes the two ends. */
+static int on_begin(struct report *report, const struct facts *facts)
 {
     struct output *o = (struct output *)report;
-    o->facts = facts;
-    o->document.client = facts->about[0];
-    o->document.server = facts->about[1];
+    struct report *table = table_of(o);
+    o->entry.facts = facts;
+    if (!o->document.server.length) {
+        o->document.client = facts->about[0];
+        o->document.server = facts->about[1];
+    }
+    if (!o->entry.label && facts->op->label) {
+        facts->op->label(facts->spec, o->label, sizeof o->label);
+        o->entry.label = o->label;
+    }
     progress_begin();
-    return o->table_off ? 0 : o->table.report.ops->begin(&o->table.report, facts);
+    return table && table->ops->begin ? table->ops->begin(table, facts) : 0;
 }
 
 static int on_sample(struct report *report, uint64_t number, uint64_t ps)
 {
-    struct output *o = (struct output *)report;
-    return o->table_off ? 0 : o->table.report.ops->sample(&o->table.report, number, ps);
+    struct report *table = table_of((struct output *)report);
+    return table && table->ops->sample ? table->ops->sample(table, number, ps) : 0;
+}
+
+static int on_interval(struct report *report, const struct result *result)
+{
+    struct report *table = table_of((struct output *)report);
+    if (!table || !table->ops->interval)
+        return 0;
+    progress_clear();
+    return table->ops->interval(table, result);
+}
+
+/* One interval, where nobody asked for time, is the whole again. */
+static void add(struct output *o, const struct result *result)
+{
+    struct result shown = *result;
+    bool whole =
+        result->series && result->series->count == 1 && !o->entry.facts->spec->count.duration_ms;
+    if (!o->open)
+        return;
+    shown.series = whole ? NULL : result->series;
+    o->entry.result = &shown;
+    interference_add(&o->disturbed, &(struct interference){0}, &result->interference);
+    struct entry entry = o->entry;
+    entry.options = o->batch ? entry.options : NULL;
+    document_add(&o->document, &entry);
+    for (int i = 0; i < o->condition_count; i++)
+        find(o, i, &shown);
 }
 
 static int on_row(struct report *report, const struct result *result)
 {
     struct output *o = (struct output *)report;
-    const struct bench_facts *f = o->facts;
-    char device[FABRIC_DEVICE_MAX + 40], label[64] = "";
+    struct report *table = table_of(o);
     progress_clear();
-    snprintf(device, sizeof device, "%s%s%s", f->choice->ops->name, *f->choice->device ? ":" : "",
-             f->choice->device);
-    if (f->op->label)
-        f->op->label(f->plan, label, sizeof label);
-    struct outcome outcome = {.test = f->op->name,
-                              .label = label,
-                              .size = result->size,
-                              .fabric = f->choice->ops->name,
-                              .device = device,
-                              .form = f->fabric->form,
-                              .why = f->why,
-                              .method = f->method->name,
-                              .proves = f->proves,
-                              .half_round_trip = f->op->legs == 2,
-                              .clock = f->ticks->kind,
-                              .clock_cost_ns = (double)f->ticks->cost_ps / f->op->legs / 1000,
-                              .clock_subtracted = true,
-                              .complete = result->complete,
-                              .stats = result->stats,
-                              .us_per_unit = 1e-6,
-                              .mean_us = NAN,
-                              .elapsed_s = NAN,
-                              .bytes_per_s = NAN,
-                              .messages_per_s = NAN,
-                              .reverse_elapsed_s = NAN,
-                              .interference = result->interference,
-                              .series = result->series};
-    output_add(o, &outcome);
-    return o->table_off ? 0 : o->table.report.ops->row(&o->table.report, result);
+    add(o, result);
+    return table ? table->ops->row(table, result) : 0;
 }
 
+/* A batch is so far as its tests are. */
 static void on_progress(struct report *report, const struct progress *progress)
 {
-    (void)report;
-    progress_show(progress);
+    const struct output *o = (const struct output *)report;
+    struct progress shown = *progress;
+    if (o->progress.sizes) {
+        shown.sizes = o->progress.sizes;
+        shown.done = o->progress.done;
+    }
+    progress_show(&shown);
 }
 
 static int on_end(struct report *report, int status)
 {
-    struct output *o = (struct output *)report;
+    struct report *table = table_of((struct output *)report);
     progress_clear();
-    return o->table_off ? 0 : o->table.report.ops->end(&o->table.report, status);
+    return table && table->ops->end ? table->ops->end(table, status) : 0;
 }
 
 static const struct report_ops output_ops = {.name = "output",
                                              .begin = on_begin,
                                              .sample = on_sample,
+                                             .interval = on_interval,
                                              .row = on_row,
                                              .progress = on_progress,
                                              .end = on_end};
 
 /* ---- requests ---- */
 
-int output_bar(const struct plan_output *w)
+int output_bar(const struct output_request *w)
 {
     const char *given = *w->json          ? "--json"
                         : *w->csv         ? "--csv"
@@ -112,7 +161,7 @@ static int parse_conditions(struct output *o, bool rates)
     return status;
 }
 
-static int check_files(const struct plan_output *w)
+static int check_files(const struct output_request *w)
 {
     if (*w->json && *w->csv && save_same(w->json, w->csv))
         return fail(-EINVAL, "--json and --csv both write to %s", w->json);
@@ -126,10 +175,11 @@ static void hear(void *arg, const char *sentence)
     document_hear(&o->document, sentence);
 }
 
-int output_open(struct output *o, const struct plan_output *request,
-                const struct output_author *author)
+int output_open(struct output *o, const struct output_request *request,
+                const struct output_author *author, struct report *table)
 {
     *o = (struct output){.report = {&output_ops},
+                         .table = table,
                          .request = request,
                          .table_off =
                              strcmp(request->json, "-") == 0 || strcmp(request->csv, "-") == 0};
@@ -149,47 +199,7 @@ int output_open(struct output *o, const struct plan_output *request,
         signal(SIGPIPE, SIG_IGN);
     if (o->open)
         shell_listen(hear, o);
-    report_table_open(&o->table, stdout, o->percentiles);
     return status;
-}
-
-/* ---- results ---- */
-
-static void find(struct output *o, int i, const struct outcome *outcome)
-{
-    const struct condition *c = &o->conditions[i];
-    char text[64], label[160] = "";
-    double value;
-    enum verdict verdict = condition_judge(c, outcome, &value);
-    if (verdict == VERDICT_NONE)
-        return;
-    o->judged[i]++;
-    document_judge(&o->document, c, value, verdict);
-    if (verdict == VERDICT_PASSED || !o->findings.out)
-        return;
-    if (outcome->label && *outcome->label)
-        snprintf(label, sizeof label, "%.150s, ", outcome->label);
-    if (verdict == VERDICT_UNKNOWN) {
-        o->unsure++;
-        fprintf(o->findings.out,
-                "cannot tell whether %s: %ssize %llu has %llu samples, %.0f are needed\n", c->text,
-                label, (unsigned long long)outcome->size, (unsigned long long)outcome->stats->count,
-                condition_needs(c));
-        return;
-    }
-    o->failed++;
-    condition_value(c, value, text, sizeof text);
-    fprintf(o->findings.out, "failed, because %s: %ssize %llu has %s\n", c->text, label,
-            (unsigned long long)outcome->size, text);
-}
-
-void output_add(struct output *o, const struct outcome *outcome)
-{
-    if (!o->open)
-        return;
-    document_add(&o->document, outcome);
-    for (int i = 0; i < o->condition_count; i++)
-        find(o, i, outcome);
 }
 
 /* ---- the end ---- */
@@ -265,6 +275,7 @@ int output_close(struct output *o, int code, const char *reason)
         return code;
     progress_clear();
     snprintf(why, sizeof why, "%s", code ? reason : "");
+    interference_say(&o->disturbed);
     if (code == EXIT_DONE)
         find_idle(o);
     say_findings(o);

@@ -6,11 +6,17 @@
 #include "core/opt.h"
 #include "report/report.h"
 
+/* What is asked for besides the table. */
+enum { OUTPUT_PERCENTILES = 160, OUTPUT_PATH = 1024, OUTPUT_TEXT = 2048 };
+struct output_request {
+    char percentiles[OUTPUT_PERCENTILES], json[OUTPUT_PATH], csv[OUTPUT_PATH], fail_if[OUTPUT_TEXT];
+};
+
 /* clang-format off */
-/* The rows of struct plan_output, the same in every tool; at is where it stands in the tool's own. */
+/* The rows of struct output_request, the same in every tool; at is where it stands in the tool's own. */
 #define OUTPUT_ROW(at, member) \
-    .type = OPT_TEXT, .field = (at) + offsetof(struct plan_output, member), \
-    .max = sizeof ((struct plan_output *)0)->member
+    .type = OPT_TEXT, .field = (at) + offsetof(struct output_request, member), \
+    .max = sizeof ((struct output_request *)0)->member
 #define OUTPUT_ROWS(at, tools) \
     {.name = "percentiles", OUTPUT_ROW(at, percentiles), .word = "LIST", .takes = (tools), \
      .flags = OPT_OURS, \
@@ -20,7 +26,7 @@
      .help = "Write all that was run and measured as JSON\n" \
              "(\"-\": to standard output, instead of the table)"}, \
     {.name = "csv", OUTPUT_ROW(at, csv), .word = "FILE", .takes = (tools), .flags = OPT_OURS, \
-     .help = "The same as CSV, a row a result"}, \
+     .help = "The same as CSV, one row per result"}, \
     {.name = "fail-if", OUTPUT_ROW(at, fail_if), .word = "COND", .takes = (tools), \
      .flags = OPT_OURS | OPT_REPEATS, \
      .help = "Exit with 3 if this holds for a result, such as\n" \
@@ -31,13 +37,18 @@
 enum { OUTPUT_CONDITIONS = 32 };
 
 struct output {
-    struct report report; /* what bench tells goes to the table and into the document */
-    const struct plan_output *request;
+    struct report
+        report; /* what bench tells goes to the table, into the document and to verdicts */
+    struct report *table;
+    const struct output_request *request;
     bool open, table_off; /* the table's place is taken by a document */
-    struct report_table table;
-    const struct bench_facts *facts;
+    bool batch;           /* the entry's options are for the document too */
+    char label[64];
+    struct entry entry;            /* of the run: the tool sets test, label and options */
+    struct progress progress;      /* of a batch: sizes are tests; else 0 */
+    struct interference disturbed; /* all results together */
     double percentiles[REPORT_PERCENTILES + 1];
-    char text[PLAN_CONDITIONS]; /* of the conditions */
+    char text[OUTPUT_TEXT]; /* of the conditions */
     struct condition conditions[OUTPUT_CONDITIONS];
     int condition_count;
     struct document document;
@@ -46,7 +57,7 @@ struct output {
     struct membuf findings; /* a line each */
 };
 
-/* Who a document is by. */
+/* The author of a document. */
 struct output_author {
     const char *tool;
     int argc;
@@ -57,17 +68,14 @@ struct output_author {
 
 /* What is wrong with the requests, and files that cannot be written, are said before anything runs.
  */
-int output_open(struct output *output, const struct plan_output *request,
-                const struct output_author *author);
+int output_open(struct output *output, const struct output_request *request,
+                const struct output_author *author, struct report *table);
 
 /* Refuses the requests, at an end that measures nothing. */
-int output_bar(const struct plan_output *request);
+int output_bar(const struct output_request *request);
 
 /* Forgets it all: this end turned out to measure nothing. */
 void output_drop(struct output *output);
-
-/* A result: into the documents, and judged. */
-void output_add(struct output *output, const struct outcome *outcome);
 
 /* Writes the documents and says what was found. code is the exit code so far and reason its
  * sentence; returns the one to exit with. */

@@ -3,22 +3,20 @@
 #ifndef WEFT_TOOL_PERFTEST_H
 #define WEFT_TOOL_PERFTEST_H
 
-#include "core/opt.h"
-#include "fabric/choose.h"
-#include "tool/tool.h"
+#include "tool/output.h"
 
 /* Which rows may stand in a line of a batch file. */
 enum { PERF_TEST = 1, PERF_RUN = 2 };
 enum { PERF_MEMORY = 40 }; /* room for -m */
 
 struct perftest {
-    struct plan_output output;
-    int test, layout; /* choices: 1 + place */
+    struct spec spec; /* first: rows `of` the spec's fill it */
+    struct output_request output;
+    int test; /* choice: 1 + place in perf_tests */
     char device[FABRIC_DEVICE_MAX], transport[FABRIC_DEVICE_MAX];
     int64_t cpu[2];
-    uint64_t iters, size, header, warmup, window, outstanding;
-    uint64_t port, duration_s, interval_s, timeout_s, wait_s;
-    bool grouped, final_only, csv, loop, local, bidir, verify, list, help, version;
+    uint64_t port, wait_s;
+    bool grouped, final_only, csv, loop, local, list, help, version;
     char batch[4096], bind[256];
     char memory[PERF_MEMORY]; /* the client's, or the client's and the server's */
     const char *address;
@@ -27,8 +25,9 @@ struct perftest {
 /* A test by name. */
 struct perf_test {
     const char *name, *what;
-    enum weft_op op;
-    enum weft_mode mode;
+    const char *op, *method;
+    const char *amo; /* of op atomic */
+    bool fetching;
 };
 
 extern const struct perf_test perf_tests[];
@@ -44,8 +43,7 @@ int perf_device(const char *transport, const char *device, char *text, size_t ro
 /* One end's kind of memory, by its rank; -EINVAL and a sentence if there is no such kind. */
 int perf_memory(const char *text, int rank, char memory[PERF_MEMORY]);
 
-/* The parameters of a test; device and memory must stay as long as they do. */
-int perf_params(const struct perftest *options, const char *device, const char *memory,
-                struct weft_params *params);
+/* What the test's name says of the spec, and what one option does to another. */
+int perf_settle(struct opt_set *set);
 
 #endif

@@ -2,29 +2,34 @@
 /* ucx_perftest: its tests, its options in the order of the help text, and what they come to. */
 #include "core/opt.h"
 #include "fabric/choose.h"
-#include "tool/output.h"
 #include "tool/perftest.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One line a test: the names of the choice and the rows of the help text. */
+/* One line per test: the names of the choice and the rows of the help text. */
 #define TESTS(TEST)                                                                                \
-    TEST("am_lat", WEFT_AM, WEFT_PING_PONG, "active message latency.")                             \
-    TEST("put_lat", WEFT_PUT, WEFT_PING_PONG, "put latency.")                                      \
-    TEST("add_lat", WEFT_ADD, WEFT_PING_PONG, "atomic add latency.")                               \
-    TEST("get", WEFT_GET, WEFT_STREAM, "get latency / bandwidth / message rate.")                  \
-    TEST("fadd", WEFT_FADD, WEFT_STREAM, "atomic fetch-and-add latency / message rate.")           \
-    TEST("swap", WEFT_SWAP, WEFT_STREAM, "atomic swap latency / message rate.")                    \
-    TEST("cswap", WEFT_CSWAP, WEFT_STREAM, "atomic compare-and-swap latency / message rate.")      \
-    TEST("am_bw", WEFT_AM, WEFT_STREAM, "active message bandwidth / message rate.")                \
-    TEST("put_bw", WEFT_PUT, WEFT_STREAM, "put bandwidth / message rate.")                         \
-    TEST("add_mr", WEFT_ADD, WEFT_STREAM, "atomic add message rate.")
+    TEST("am_lat", "am", "ping-pong", NULL, false, "active message latency.")                      \
+    TEST("put_lat", "write", "ping-pong", NULL, false, "put latency.")                             \
+    TEST("add_lat", "atomic", "ping-pong", "SUM", false, "atomic add latency.")                    \
+    TEST("get", "read", "stream", NULL, false, "get latency / bandwidth / message rate.")          \
+    TEST("fadd", "atomic", "stream", "SUM", true, "atomic fetch-and-add latency / message rate.")  \
+    TEST("swap", "atomic", "stream", "SWAP", true, "atomic swap latency / message rate.")          \
+    TEST("cswap", "atomic", "stream", "CSWAP", true,                                               \
+         "atomic compare-and-swap latency / message rate.")                                        \
+    TEST("am_bw", "am", "stream", NULL, false, "active message bandwidth / message rate.")         \
+    TEST("put_bw", "write", "stream", NULL, false, "put bandwidth / message rate.")                \
+    TEST("add_mr", "atomic", "stream", "SUM", false, "atomic add message rate.")
 
-#define AS_TEST(test_name, test_op, test_mode, words)                                              \
-    {.name = (test_name), .what = (words), .op = (test_op), .mode = (test_mode)},
-#define AS_NAME(test_name, test_op, test_mode, words) (test_name),
+#define AS_TEST(test_name, test_op, test_method, test_amo, fetches, words)                         \
+    {.name = (test_name),                                                                          \
+     .what = (words),                                                                              \
+     .op = (test_op),                                                                              \
+     .method = (test_method),                                                                      \
+     .amo = (test_amo),                                                                            \
+     .fetching = (fetches)},
+#define AS_NAME(test_name, test_op, test_method, test_amo, fetches, words) (test_name),
 
 const struct perf_test perf_tests[] = {TESTS(AS_TEST){0}};
 const char *const perf_test_names[] = {TESTS(AS_NAME) NULL};
@@ -34,37 +39,32 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
                                            "Use zero-copy API (cannot used for atomics)."};
 
 #define FIELD(member) .field = offsetof(struct perftest, member)
-#define TEST          .takes = PERF_TEST, .flags = OPT_SHARED
-#define OURS_TEST     .takes = PERF_TEST, .flags = OPT_SHARED | OPT_OURS
+#define OF(row)       .of = (&spec_rows[SPEC_##row])
+#define TEST          .takes = PERF_TEST
+#define OURS_TEST     .takes = PERF_TEST, .flags = OPT_OURS
 #define OURS_RUN      .takes = PERF_RUN, .flags = OPT_OURS
 
 /* clang-format off */
 const struct opt perf_rows[] = {
     {.letter = 't', .name = "test", .type = OPT_CHOICE, FIELD(test), .choices = perf_test_names,
      .word = "<test>", TEST, .help = "Test to run."},
-    {.letter = 'D', .name = "layout", .type = OPT_CHOICE, FIELD(layout),
-     .choices = fabric_layout_names, .word = "<layout>", TEST, .help = "Data layout."},
+    {.letter = 'D', .name = "layout", OF(LAYOUT), .word = "<layout>", TEST, .help = "Data layout."},
     {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
      .word = "<device>", .takes = PERF_TEST, .help = "Device to use for testing."},
     {.letter = 'x', .name = "transport", .type = OPT_TEXT, FIELD(transport),
      .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", TEST, .help = "Transport to use for testing."},
     {.letter = 'c', .name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "<cpu>",
      .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
-    {.letter = 'n', .name = "iters", .type = OPT_AMOUNT, FIELD(iters), .max = UINT64_MAX,
-     .fallback = "1000000", .word = "<iters>", TEST,
+    {.letter = 'n', .name = "iters", OF(ITERATIONS), .fallback = "1000000", .word = "<iters>", TEST,
      .help = "Number of iterations to run. ({default})"},
-    {.letter = 's', .name = "size", .type = OPT_AMOUNT, FIELD(size), .min = 1, .max = UINT32_MAX,
+    {.letter = 's', .name = "size", OF(SIZE), .type = OPT_AMOUNT,
      .fallback = "8", .word = "<size>", TEST, .help = "Message size. ({default})"},
-    {.letter = 'H', .name = "am-header", .type = OPT_AMOUNT, FIELD(header), .max = UINT32_MAX,
-     .fallback = "8", .word = "<size>", TEST, .help = "AM Header size. ({default})"},
-    {.letter = 'w', .name = "warmup", .type = OPT_AMOUNT, FIELD(warmup), .max = UINT64_MAX,
-     .fallback = "10000", .word = "<iters>", TEST,
+    {.letter = 'H', .name = "am-header", OF(AM_HEADER), .fallback = "8", .word = "<size>", TEST, .help = "AM Header size. ({default})"},
+    {.letter = 'w', .name = "warmup", OF(WARMUP), .fallback = "10000", .word = "<iters>", TEST,
      .help = "Number of warm-up iterations. ({default})"},
-    {.letter = 'W', .name = "window", .type = OPT_AMOUNT, FIELD(window), .min = 1,
-     .max = 1 << 20, .fallback = "128", .word = "<count>", TEST,
+    {.letter = 'W', .name = "window", OF(WINDOW), .fallback = "128", .word = "<count>", TEST,
      .help = "Flow control window size, for active messages. ({default})"},
-    {.letter = 'O', .name = "outstanding", .type = OPT_AMOUNT, FIELD(outstanding), .min = 1,
-     .max = 1 << 20, .fallback = "1", .word = "<count>", TEST,
+    {.letter = 'O', .name = "outstanding", OF(OUTSTANDING), .fallback = "1", .word = "<count>", TEST,
      .help = "Maximal number of uncompleted outstanding sends. ({default})"},
     {.letter = 'N', .name = "numeric", .type = OPT_FLAG, FIELD(grouped), .takes = PERF_RUN,
      .help = "Use numeric formatting - thousands separator."},
@@ -87,19 +87,19 @@ const struct opt perf_rows[] = {
 
     {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), OURS_RUN,
      .help = "Print the version and exit"},
-    {.name = "duration", .type = OPT_NUMBER, FIELD(duration_s), .max = 1000000, .word = "SEC",
+    {.name = "duration", OF(DURATION), .scale = 1000, .max = 1000000, .word = "SEC",
      OURS_TEST, .help = "End after this long; -n then has no limit unless\n"
                         "given"},
-    {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .max = 1000000, .fallback = "1",
+    {.name = "interval", OF(INTERVAL), .scale = 1000, .max = 1000000, .fallback = "1",
      .word = "SEC", OURS_RUN, .help = "A row this often (default: {default}; 0: only the last)"},
     {.letter = 'm', .name = "memory", .type = OPT_TEXT, FIELD(memory), .max = PERF_MEMORY,
      .fallback = "host", .word = "A[,B]", OURS_TEST,
      .help = "Memory of the client and the server: host, 2M, 1G,\n"
              "or a GPU's: cuda, rocm, ze, or cuda:1 for GPU 1\n"
              "(default: {default})"},
-    {.name = "bidir", .type = OPT_FLAG, FIELD(bidir), OURS_TEST,
+    {.name = "bidir", OF(BOTH_WAYS), OURS_TEST,
      .help = "Both ends send at once (not for *_lat)"},
-    {.name = "verify", .type = OPT_FLAG, FIELD(verify), OURS_TEST,
+    {.name = "verify", OF(VERIFY), OURS_TEST,
      .help = "Check the data; times then include the checking"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), OURS_RUN,
      .help = "Start the server too, on this machine"},
@@ -107,8 +107,8 @@ const struct opt perf_rows[] = {
      .help = "Print the devices that can be used, and exit"},
     {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_RUN,
      .help = "Server: listen on this address only"},
-    {.name = "timeout", .type = OPT_NUMBER, FIELD(timeout_s), .min = 1, .max = 86400,
-     .fallback = "10", .word = "SEC", .takes = PERF_RUN, .flags = OPT_SHARED | OPT_OURS,
+    {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
+     .fallback = "10", .word = "SEC", OURS_RUN,
      .help = "Fail after this long without progress or sign of\n"
              "life (default: {default})"},
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
@@ -118,6 +118,7 @@ const struct opt perf_rows[] = {
     OUTPUT_ROWS(offsetof(struct perftest, output), PERF_RUN),
     {0}};
 /* clang-format on */
+OPT_FITS(perf_rows);
 
 /* ---- help ---- */
 
@@ -247,29 +248,46 @@ int perf_memory(const char *text, int rank, char memory[PERF_MEMORY])
     return memory_choose(memory, &kind, &gpu);
 }
 
-int perf_params(const struct perftest *o, const char *device, const char *memory,
-                struct weft_params *p)
+static int assign(struct spec *spec, enum spec_row row, const char *text)
 {
+    struct opt_set set = {.rows = spec_rows, .base = spec};
+    return text ? opt_assign(&set, &spec_rows[row], text, OPT_BY_DEFAULT) : 0;
+}
+
+/* The value of an atomic is as long as the message. */
+static int settle_atomic(struct spec *spec, const struct perf_test *test)
+{
+    uint64_t size = spec->size.min;
+    if (!test->amo)
+        return 0;
+    if (size != sizeof(uint32_t) && size != sizeof(uint64_t))
+        return fail(-EINVAL, "%s of %llu bytes: an atomic has 4 or 8", op_called(spec),
+                    (unsigned long long)size);
+    return assign(spec, SPEC_AMO_TYPE, size == sizeof(uint32_t) ? "UINT32" : "UINT64");
+}
+
+int perf_settle(struct opt_set *set)
+{
+    struct perftest *o = set->base;
+    struct spec *spec = &o->spec;
+    const struct opt *iters = opt_find(set, "iters");
     if (!o->test)
         return fail(-EINVAL, "no test: say which with -t (-h lists them)");
     const struct perf_test *test = &perf_tests[o->test - 1];
-    weft_params_init(p);
-    p->op = test->op;
-    p->mode = o->bidir && test->mode == WEFT_STREAM ? WEFT_STREAM_BOTH : test->mode;
-    p->layout = (enum weft_layout)o->layout; /* 0: the first there is */
-    p->size = o->size;
-    p->am_header = o->header;
-    p->window = o->window;
-    p->outstanding = o->outstanding;
-    p->warmup = o->warmup;
-    p->iterations = o->iters;
-    p->duration_ms = o->duration_s * 1000;
-    p->interval_ms = o->interval_s * 1000;
-    p->timeout_ms = o->timeout_s * 1000;
-    p->device = *device ? device : NULL;
-    p->memory = memory;
-    p->verify = o->verify;
-    if (o->bidir && test->mode != WEFT_STREAM)
-        return fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);
-    return test_check(p);
+    /* Without a limit of its own, a test with a duration ends by that. */
+    if (spec->count.duration_ms && opt_origin(set, iters) == OPT_BY_DEFAULT)
+        spec->count.iterations = 0;
+    spec->size.max = spec->size.min;
+    spec->local.ignore_mismatch = spec->local.ucx_words = true;
+    spec->amo.fetching = test->fetching;
+    int status = assign(spec, SPEC_OP, test->op);
+    if (!status)
+        status = assign(spec, SPEC_METHOD, test->method);
+    if (!status)
+        status = assign(spec, SPEC_AMO_OP, test->amo);
+    if (!status && spec->both_ways && !method_of(spec)->both_ways)
+        status = fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);
+    if (!status)
+        status = settle_atomic(spec, test);
+    return status ? status : spec_check(spec);
 }

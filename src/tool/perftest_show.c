@@ -1,220 +1,121 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_perftest's results: rows as they come, a document at the end. Reports come while the clock is
- * stopped. */
+/* ucx_perftest's results: rows as they come, a document at the end; and on standard error what was
+ * chosen for the user. */
 #include "tool/perftest_show.h"
-#include "core/opt.h"
-#include "fabric/choose.h"
-#include "tool/progress.h"
 #include "tool/shell.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
-
-static const struct perftest *options_of(const struct perf_show *s)
-{
-    return s->set->base;
-}
-
-static const struct perf_test *test_of(const struct perf_show *s)
-{
-    return &perf_tests[options_of(s)->test - 1];
-}
-
-/* If nobody can read what comes of it, there is no need to go on. */
-static void printed(struct perf_show *s, int status)
-{
-    s->status = status;
-    if (!status)
-        return;
-    snprintf(s->why, sizeof s->why, "%s", fail_reason());
-    if (!shell_stop)
-        shell_stop = SIGPIPE;
-}
 
 /* ---- before ---- */
 
 /* A layout that nobody asked for, and is not the usual one. */
-static void say_layout(const struct perf_show *s)
+static void say_layout(const struct facts *facts, const struct perftest *o)
 {
-    bool get = test_of(s)->op == WEFT_GET;
     char sentence[128];
-    if (options_of(s)->layout || s->facts.layout == (get ? WEFT_BCOPY : WEFT_SHORT))
+    int usual = facts->op->verb == VERB_READ ? LAYOUT_BCOPY : LAYOUT_SHORT;
+    if (o->spec.data.layout || !facts->spec->data.layout || facts->spec->data.layout - 1 == usual)
         return;
     snprintf(sentence, sizeof sentence,
              "data layout %s, the first there is for this; -D chooses another",
-             fabric_layout_names[s->facts.layout - WEFT_SHORT]);
+             fabric_layout_names[facts->spec->data.layout - 1]);
     shell_say(sentence);
 }
 
-static void say_fabric(struct perf_show *s)
+static void say_fabric(struct perf_show *s, const struct facts *facts, const struct perftest *o)
 {
-    const struct perftest *o = options_of(s);
+    const char *form = facts->session->facts.form;
     char sentence[256];
-    if (*o->device || *o->transport || strcmp(s->said, s->fabric.form) == 0)
+    if (*o->device || *o->transport || strcmp(s->said, form) == 0)
         return;
-    snprintf(sentence, sizeof sentence, "carried by %s; -x and -d choose another", s->fabric.form);
+    snprintf(sentence, sizeof sentence, "carried by %s; -x and -d choose another", form);
     shell_say(sentence);
-    snprintf(s->said, sizeof s->said, "%s", s->fabric.form);
+    snprintf(s->said, sizeof s->said, "%s", form);
 }
 
-/* What the facts point to ends with the test. */
-static void keep(struct perf_show *s, const struct test_facts *facts)
+static int on_begin(struct report *report, const struct facts *facts)
 {
-    s->facts = *facts;
-    s->choice = *facts->choice;
-    s->fabric = *facts->fabric;
-    s->clock = *facts->clock;
-}
-
-/* What only a test knows of the two ends; of a batch, the first. */
-static void describe_once(struct perf_show *s, const struct test_facts *facts)
-{
-    struct msg *ends[] = {&s->output.document.client, &s->output.document.server};
-    char known[32];
-    for (size_t i = 0; i < LENGTH(ends) && s->output.open; i++)
-        if (msg_value(ends[i], "buffer", known, sizeof known) == -ENOENT)
-            msg_add(ends[i], "%s", facts->about[i]->bytes);
-}
-
-static void on_begin(void *arg, const struct test_facts *facts)
-{
-    struct perf_show *s = arg;
-    const char *name = test_of(s)->name;
-    bool overhead = strstr(name, "_bw") || strstr(name, "_mr");
-    keep(s, facts);
-    describe_once(s, facts);
-    say_fabric(s);
-    say_layout(s);
-    if (!s->output.table_off)
-        printed(s, report_boxed_begin(&s->boxed, overhead ? "overhead" : "latency", s->labels));
+    struct perf_show *s = (struct perf_show *)report;
+    const struct perftest *o = s->output.entry.options->base;
+    say_fabric(s, facts, o);
+    say_layout(facts, o);
+    return s->output.report.ops->begin(&s->output.report, facts);
 }
 
 /* ---- rows ---- */
 
-static void note_interval(struct perf_show *s, const struct weft_result *r)
+static int on_interval(struct report *report, const struct result *result)
 {
-    uint64_t count = r->iterations - s->seen;
-    struct interval interval = {.end_ps = (uint64_t)(r->elapsed_s * 1e12),
-                                .count = count,
-                                .min_ps = UINT64_MAX,
-                                .sum_ps = r->latency_us.recent * 1e6 * (double)count};
-    series_add(&s->series, &interval);
-    s->seen = r->iterations;
+    struct perf_show *s = (struct perf_show *)report;
+    return s->output.report.ops->interval(&s->output.report, result);
 }
 
-static void show_progress(struct perf_show *s, const struct weft_result *r)
-{
-    const struct perftest *o = options_of(s);
-    double by_count = o->iters ? (double)r->iterations / (double)o->iters : 0;
-    double by_time = o->duration_s ? r->elapsed_s / (double)o->duration_s : 0;
-    s->progress.size = (size_t)o->size;
-    s->progress.share = by_count > by_time ? by_count : by_time;
-    progress_show(&s->progress);
-}
-
-static void on_report(void *arg, const struct weft_result *result)
-{
-    struct perf_show *s = arg;
-    bool row = !s->output.table_off && (result->final || !s->boxed.final_only);
-    note_interval(s, result);
-    if (row || result->final)
-        progress_clear();
-    if (row && !s->status)
-        printed(s, report_boxed_row(&s->boxed, result));
-    if (!result->final)
-        show_progress(s, result);
-}
-
-void perf_show_begin(struct perf_show *s, const struct opt_set *set, const char *labels,
-                     struct test_audience *audience)
-{
-    s->set = set;
-    s->labels = labels;
-    s->series.count = 0;
-    s->seen = 0;
-    *audience = (struct test_audience){.begin = on_begin, .report = on_report, .arg = s};
-}
-
-/* ---- behind ---- */
-
-static void say_reverse(const struct weft_result *r, uint64_t size)
+static void say_reverse(const struct result *r)
 {
     char sentence[256];
-    double there_s = r->elapsed_s > 0 ? r->elapsed_s : 1;
     double back_s = r->reverse_elapsed_s > 0 ? r->reverse_elapsed_s : 1;
-    double there = (double)r->iterations / there_s, back = (double)r->reverse_iterations / back_s;
-    snprintf(sentence, sizeof sentence,
-             "the other way at the same time: %" PRIu64
-             " messages, %.2f MB/s; both ways %.2f MB/s, "
-             "%.0f msg/s",
-             r->reverse_iterations, back * (double)size / 1048576,
-             (there + back) * (double)size / 1048576, there + back);
+    double there = r->rate.overall, back = (double)r->reverse_count / back_s;
+    double size = (double)r->size;
+    snprintf(
+        sentence, sizeof sentence,
+        "the other way at the same time: %" PRIu64 " messages, %.2f MB/s; both ways %.2f MB/s, "
+        "%.0f msg/s",
+        r->reverse_count, back * size / 1048576, (there + back) * size / 1048576, there + back);
     shell_say(sentence);
 }
 
-static void join_labels(const char *labels, char *text, size_t room)
+static int on_row(struct report *report, const struct result *result)
 {
-    snprintf(text, room, "%s", labels);
-    for (char *at = text; *at; at++)
+    struct perf_show *s = (struct perf_show *)report;
+    int status = s->output.report.ops->row(&s->output.report, result);
+    if (!status && !isnan(result->reverse_elapsed_s))
+        say_reverse(result);
+    return status;
+}
+
+static void on_progress(struct report *report, const struct progress *progress)
+{
+    struct perf_show *s = (struct perf_show *)report;
+    s->output.report.ops->progress(&s->output.report, progress);
+}
+
+static int on_end(struct report *report, int status)
+{
+    struct perf_show *s = (struct perf_show *)report;
+    return s->output.report.ops->end(&s->output.report, status);
+}
+
+static const struct report_ops ops = {.name = "ucx_perftest",
+                                      .begin = on_begin,
+                                      .interval = on_interval,
+                                      .row = on_row,
+                                      .progress = on_progress,
+                                      .end = on_end};
+
+int perf_show_open(struct perf_show *s, const struct perftest *o,
+                   const struct output_author *author)
+{
+    s->report = (struct report){&ops};
+    int status = output_open(&s->output, &o->output, author, &s->boxed.report);
+    report_boxed_open(&s->boxed, stdout);
+    s->boxed.csv = o->csv;
+    s->boxed.final_only = o->final_only;
+    s->boxed.grouped = o->grouped;
+    s->boxed.percentiles = s->output.percentiles;
+    return status;
+}
+
+void perf_show_begin(struct perf_show *s, const struct opt_set *set, const char *labels, bool batch)
+{
+    const struct perftest *o = set->base;
+    snprintf(s->label, sizeof s->label, "%s", labels);
+    for (char *at = s->label; *at; at++)
         if (*at == '\n')
             *at = '/';
-}
-
-static void note(struct perf_show *s, const struct weft_result *r, bool complete, bool both)
-{
-    const struct perftest *o = options_of(s);
-    char device[FABRIC_DEVICE_MAX + 40], label[1200];
-    snprintf(device, sizeof device, "%s%s%s", s->choice.ops->name, *s->choice.device ? ":" : "",
-             s->choice.device);
-    join_labels(s->labels, label, sizeof label);
-    struct interference disturbed = {.switches = r->disturbed.preempted,
-                                     .migrations = r->disturbed.migrated,
-                                     .faults = r->disturbed.page_faults,
-                                     .steal_ms = r->disturbed.steal_ms};
-    interference_add(&s->disturbed, &(struct interference){0}, &disturbed);
-    /* One interval, where nobody asked for time, is the whole again. */
-    if (s->series.count == 1 && !o->duration_s)
-        s->series.count = 0;
-    struct outcome outcome = {.test = test_of(s)->name,
-                              .label = label,
-                              .layout = fabric_layout_names[s->facts.layout - WEFT_SHORT],
-                              .size = o->size,
-                              .fabric = s->choice.ops->name,
-                              .device = device,
-                              .form = s->fabric.form,
-                              .method = s->facts.method,
-                              .proves = s->facts.proves,
-                              .half_round_trip = s->facts.legs == 2,
-                              .clock = s->clock.kind,
-                              .clock_cost_ns = (double)s->clock.cost_ps / s->facts.legs / 1000,
-                              .complete = complete,
-                              .stats = r->histogram->stats,
-                              .us_per_unit = r->histogram->us_per_tick,
-                              .mean_us = r->latency_us.overall,
-                              .elapsed_s = r->elapsed_s,
-                              .bytes_per_s = r->bandwidth.overall,
-                              .messages_per_s = r->rate.overall,
-                              .interference = disturbed,
-                              .series = &s->series,
-                              .reverse_count = r->reverse_iterations,
-                              .reverse_elapsed_s = both && complete ? r->reverse_elapsed_s : NAN,
-                              .options = s->batch ? s->set : NULL};
-    output_add(&s->output, &outcome);
-}
-
-int perf_show_end(struct perf_show *s, const struct weft_result *result, int status)
-{
-    const struct perftest *o = options_of(s);
-    bool both = o->bidir && test_of(s)->mode == WEFT_STREAM;
-    if (!status && both)
-        say_reverse(result, o->size);
-    /* Of a test that was cut short there is what the last row had. */
-    if (!result->final && s->seen && result->histogram && result->histogram->stats)
-        stats_settle(result->histogram->stats);
-    if ((result->final || s->seen) && result->histogram && result->histogram->stats)
-        note(s, result, !status, both);
-    s->progress.done++;
-    return s->status ? fail(s->status, "%s", s->why) : status;
+    s->boxed.labels = labels;
+    s->output.entry =
+        (struct entry){.test = perf_tests[o->test - 1].name, .label = s->label, .options = set};
+    s->output.batch = batch;
 }

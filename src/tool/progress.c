@@ -3,6 +3,7 @@
 #include "tool/progress.h"
 #include "core/clock.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,8 +75,8 @@ void progress_show(const struct progress *p)
     if (p->sizes > 1)
         snprintf(which, sizeof which, " (%u of %u)", p->done + 1, p->sizes);
     time_left((double)past_ms / 1000 * (1 - share) / share, left, sizeof left);
-    snprintf(text, sizeof text, "size %zu%s: %.0f %% done, %s left", p->size, which, 100 * share,
-             left);
+    snprintf(text, sizeof text, "size %" PRIu64 "%s: %.0f %% done, %s left", p->size, which,
+             100 * share, left);
     show_within(text);
 }
 

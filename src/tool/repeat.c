@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft repeat: whole processes, again and again. Two commands take turns, A B B A, so that a
- * machine that drifts does so for both alike. While one runs, this process sleeps. */
+/* weft repeat: runs a tool several times, each time as a new process. Two commands alternate, A B B
+ * A, so that drift of the machine affects both alike. This process sleeps while a tool runs. */
+#include "core/child.h"
 #include "core/clock.h"
-#include "tool/child.h"
 #include "tool/shell.h"
 #include "tool/weft.h"
 
@@ -19,13 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RUNS_MOST = 4096, SIDES = 2, STOP_MS = 10000 };
+enum { RUNS_MAX = 4096, SIDES = 2, STOP_MS = 10000 };
 
 struct side {
-    char **words; /* as exec wants them: the command's, then --json and the file's */
-    int count;    /* of its own */
+    char **words; /* for exec: the command, then --json and the file */
+    int count;    /* of the command alone */
     char program[PATH_MAX];
-    char text[1024]; /* as it was typed */
+    char text[1024]; /* the command as given */
     char folder[PATH_MAX];
 };
 
@@ -35,15 +35,15 @@ struct repeat {
     struct side sides[SIDES];
     int side_count;
     char folder[PATH_MAX];
-    bool passing;   /* the folder is to be removed */
-    sigset_t usual; /* the signals that are blocked outside of waiting */
+    bool temporary; /* remove the folder at the end */
+    sigset_t usual; /* the signal mask while waiting for a run */
 };
 
 static const char *const side_names[SIDES] = {"a", "b"};
 
 /* ---- the command line ---- */
 
-/* Beside this program first: there is the tool that belongs to it. */
+/* Looks in the folder of this program first: the tools of the same build are there. */
 static void find_program(struct side *s, const char *name)
 {
     ssize_t n = strchr(name, '/') ? -1 : readlink("/proc/self/exe", s->program, PATH_MAX - 1);
@@ -72,7 +72,8 @@ static int take_side(struct repeat *r, const char **words, int count)
     s->count = count;
     for (int i = 0; i < count; i++) {
         if (strcmp(words[i], "--json") == 0 || strncmp(words[i], "--json=", 7) == 0)
-            return fail(-EINVAL, "%s has --json already; -o DIR keeps the documents", words[0]);
+            return fail(-EINVAL, "%s: --json must not be given; -o DIR keeps the documents",
+                        words[0]);
         s->words[i] = (char *)words[i];
         add_text(s, words[i]);
     }
@@ -87,7 +88,7 @@ static int take_commands(struct repeat *r, const char **words, int count)
         if (i < count && strcmp(words[i], "--") != 0)
             continue;
         if (r->side_count == SIDES)
-            return fail(-EINVAL, "more than two commands");
+            return fail(-EINVAL, "more than two commands given");
         status = take_side(r, words + first, i - first);
         first = i + 1;
     }
@@ -98,13 +99,13 @@ static int take_words(struct repeat *r, const char **places, int given)
 {
     struct study_terms terms;
     if (!given)
-        return fail(-EINVAL, "how often is missing: N -- TOOL ... [-- TOOL ...]");
-    if (unit_number(places[0], &r->runs) || r->runs < 1 || r->runs > RUNS_MOST)
-        return fail(-EINVAL, "N is not a number of runs: \"%s\" (accepted: 1 to %d)", places[0],
-                    RUNS_MOST);
+        return fail(-EINVAL, "the number of runs is missing: N -- TOOL ... [-- TOOL ...]");
+    if (unit_number(places[0], &r->runs) || r->runs < 1 || r->runs > RUNS_MAX)
+        return fail(-EINVAL, "N: \"%s\" is not a number of runs (accepted: 1 to %d)", places[0],
+                    RUNS_MAX);
     int status = take_commands(r, places + 1, given - 1);
     if (!status && r->side_count < SIDES && *r->options.json)
-        status = fail(-EINVAL, "--json is for the comparison of two commands");
+        status = fail(-EINVAL, "--json needs two commands to compare");
     if (!status && *r->options.json)
         status = save_check(r->options.json);
     return status ? status : weft_terms(&r->options, &terms);
@@ -128,18 +129,18 @@ static int make_folder(const char *path)
     if (!mkdir(path, 0777) || (errno == EEXIST && is_empty(path)))
         return 0;
     if (errno == EEXIST)
-        return fail(-EEXIST, "%s: there already, and not an empty folder", path);
-    return fail(-errno, "%s: cannot be made: %s", path, strerror(errno));
+        return fail(-EEXIST, "%s: exists and is not an empty folder", path);
+    return fail(-errno, "%s: cannot create folder: %s", path, strerror(errno));
 }
 
-static int make_passing(struct repeat *r)
+static int make_temporary(struct repeat *r)
 {
-    const char *place = getenv("TMPDIR");
-    int n = snprintf(r->folder, sizeof r->folder, "%s/weft-repeat-XXXXXX",
-                     place && *place ? place : "/tmp");
+    const char *tmp = getenv("TMPDIR");
+    int n =
+        snprintf(r->folder, sizeof r->folder, "%s/weft-repeat-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (n < 0 || n >= (int)sizeof r->folder || !mkdtemp(r->folder))
-        return fail(-errno, "no folder for the documents: %s", strerror(errno));
-    r->passing = true;
+        return fail(-errno, "cannot create a temporary folder: %s", strerror(errno));
+    r->temporary = true;
     return 0;
 }
 
@@ -150,7 +151,7 @@ static int make_folders(struct repeat *r)
         snprintf(r->folder, sizeof r->folder, "%s", r->options.output);
         status = make_folder(r->folder);
     } else {
-        status = make_passing(r);
+        status = make_temporary(r);
     }
     for (int i = 0; i < SIDES && i < r->side_count && !status; i++) {
         struct side *s = &r->sides[i];
@@ -158,7 +159,7 @@ static int make_folders(struct repeat *r)
                     ? snprintf(s->folder, PATH_MAX, "%s", r->folder)
                     : snprintf(s->folder, PATH_MAX, "%s/%s", r->folder, side_names[i]);
         if (n >= PATH_MAX)
-            status = fail(-ENAMETOOLONG, "%s: a path that is too long", r->folder);
+            status = fail(-ENAMETOOLONG, "%s: path too long", r->folder);
         else if (r->side_count > 1)
             status = make_folder(s->folder);
     }
@@ -177,9 +178,9 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-static void remove_passing(const struct repeat *r)
+static void remove_temporary(const struct repeat *r)
 {
-    if (!r->passing)
+    if (!r->temporary)
         return;
     for (int i = 0; i < r->side_count; i++)
         if (*r->sides[i].folder)
@@ -189,8 +190,8 @@ static void remove_passing(const struct repeat *r)
 
 /* ---- one run ---- */
 
-/* In the child. What exec has to complain about goes into the pipe. */
-static void become(const struct repeat *r, const struct side *s, int complaint, pid_t parent)
+/* In the child process. The errno of a failed exec goes into the pipe. */
+static void exec_tool(const struct repeat *r, const struct side *s, int error_fd, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
@@ -201,7 +202,7 @@ static void become(const struct repeat *r, const struct side *s, int complaint, 
         dup2(null, STDOUT_FILENO);
     execvp(s->program, s->words);
     int error = errno;
-    if (write(complaint, &error, sizeof error) < 0)
+    if (write(error_fd, &error, sizeof error) < 0)
         _exit(126);
     _exit(127);
 }
@@ -211,40 +212,41 @@ static int start(const struct repeat *r, const struct side *s, pid_t *child)
     int ends[2], error = 0;
     pid_t parent = getpid();
     if (pipe2(ends, O_CLOEXEC))
-        return fail(-errno, "no pipe: %s", strerror(errno));
+        return fail(-errno, "pipe: %s", strerror(errno));
     fflush(stdout);
     *child = fork();
     if (!*child)
-        become(r, s, ends[1], parent);
-    int status = *child < 0 ? fail(-errno, "no process: %s", strerror(errno)) : 0;
+        exec_tool(r, s, ends[1], parent);
+    int status = *child < 0 ? fail(-errno, "fork: %s", strerror(errno)) : 0;
     close(ends[1]);
     if (!status && read(ends[0], &error, sizeof error) > 0) {
         waitpid(*child, NULL, 0);
-        status = fail(error == EINVAL ? -ENOEXEC : -error, "%s: cannot be started: %s", s->words[0],
+        status = fail(error == EINVAL ? -ENOEXEC : -error, "%s: cannot start: %s", s->words[0],
                       strerror(error));
     }
     close(ends[0]);
     return status;
 }
 
-/* Signals come only while this waits, so that none is missed; the first is passed on. */
-static int await(const struct repeat *r, pid_t child)
+/* Returns the wait status. Signals are delivered only here, so that none is missed; the first one
+ * is forwarded to the run. */
+static int wait_run(const struct repeat *r, pid_t child)
 {
     int ended = W_EXITCODE(EXIT_FAILED, 0);
-    bool told = false;
+    bool forwarded = false;
     uint64_t until_ms = 0;
     while (waitpid(child, &ended, WNOHANG) == 0) {
-        struct timespec while_s = {.tv_sec = 1};
-        if (shell_stop && !told) {
+        struct timespec limit = {.tv_sec = 1};
+        if (shell_stop && !forwarded) {
             kill(child, shell_stop);
-            told = true;
+            forwarded = true;
             until_ms = clock_ms() + STOP_MS;
         }
-        if (told && clock_ms() > until_ms) {
+        if (forwarded && clock_ms() > until_ms) {
             kill(child, SIGKILL);
-            return child_wait(child, CHILD_BURY_MS);
+            return child_wait(child, CHILD_KILLED_MS);
         }
-        ppoll(NULL, 0, &while_s, &r->usual);
+        ppoll(NULL, 0, &limit, &r->usual);
     }
     return ended;
 }
@@ -267,11 +269,11 @@ static void hold_signals(struct repeat *r)
     sigprocmask(SIG_BLOCK, &held, &r->usual);
 }
 
-/* A run that failed ends the whole with its own exit code. */
+/* A run that failed ends the command, with the exit code of that run. */
 static int judge_run(const char *which, int ended)
 {
     if (shell_stop)
-        return fail(-EINTR, "interrupted in %s", which);
+        return fail(-EINTR, "interrupted during %s", which);
     if (WIFEXITED(ended) && !WEXITSTATUS(ended))
         return 0;
     char sentence[256];
@@ -279,33 +281,33 @@ static int judge_run(const char *which, int ended)
         snprintf(sentence, sizeof sentence, "%s failed with exit code %d", which,
                  WEXITSTATUS(ended));
     else
-        snprintf(sentence, sizeof sentence, "%s was ended by signal %d", which, WTERMSIG(ended));
+        snprintf(sentence, sizeof sentence, "%s was killed by signal %d", which, WTERMSIG(ended));
     shell_say(sentence);
     return WIFEXITED(ended) ? WEXITSTATUS(ended) : EXIT_SIGNAL + WTERMSIG(ended);
 }
 
-/* What the run left, if that is all it should have. */
-static int look_at(const struct side *s, const char *which, const char *path)
+/* Checks that the run wrote a complete document. */
+static int check_document(const struct side *s, const char *which, const char *path)
 {
-    struct study_run made;
+    struct study_run run;
     if (access(path, F_OK))
-        return fail(-ENOENT, "%s wrote no document: is %s a tool with --json?", which, s->words[0]);
-    int status = study_read(&made, path);
+        return fail(-ENOENT, "%s wrote no document: does %s support --json?", which, s->words[0]);
+    int status = study_read(&run, path);
     if (status)
         return status;
-    if (strcmp(made.state, "complete") != 0)
-        status = fail(-EINVAL, "%s: its document says %s", which, made.state);
-    study_free(&made);
+    if (strcmp(run.state, "complete") != 0)
+        status = fail(-EINVAL, "%s: the document is not complete: %s", which, run.state);
+    study_free(&run);
     return status;
 }
 
-/* Under a name by which it is not one of the runs of its folder. */
-static void put_aside(const struct repeat *r, const char *which, const char *path)
+/* Renames it, so that it does not count as a run of its folder. */
+static void rename_failed(const struct repeat *r, const char *which, const char *path)
 {
-    char aside[PATH_MAX + 48];
-    snprintf(aside, sizeof aside, "%s.failed", path);
-    if (!rename(path, aside) && !r->passing)
-        warn("%s is not complete: kept as %s", which, aside);
+    char failed[PATH_MAX + 48];
+    snprintf(failed, sizeof failed, "%s.failed", path);
+    if (!rename(path, failed) && !r->temporary)
+        warn("%s is not complete: kept as %s", which, failed);
 }
 
 static int run_once(const struct repeat *r, const struct side *s, uint64_t number)
@@ -323,74 +325,74 @@ static int run_once(const struct repeat *r, const struct side *s, uint64_t numbe
     s->words[s->count + 1] = NULL;
     if (status)
         return status;
-    int ended = await(r, child), left = look_at(s, which, path);
-    if (left)
-        put_aside(r, which, path);
+    int ended = wait_run(r, child), document = check_document(s, which, path);
+    if (document)
+        rename_failed(r, which, path);
     status = judge_run(which, ended);
-    return status ? status : left;
+    return status ? status : document;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
-/* The sets, and what their runs are called where files would say nothing: they are about to go. */
-struct found {
+/* The sets. Runs in a temporary folder get names, because their files will be removed. */
+struct sides {
     struct study_set sets[SIDES];
     char (*names[SIDES])[32];
 };
 
-static int name_runs(const struct repeat *r, struct found *found, int side)
+static int name_runs(const struct repeat *r, struct sides *sides, int side)
 {
-    struct study_set *set = &found->sets[side];
+    struct study_set *set = &sides->sets[side];
     set->path = r->sides[side].text;
-    if (!r->passing)
+    if (!r->temporary)
         return 0;
-    found->names[side] = calloc(set->count, sizeof *found->names[side]);
-    if (!found->names[side])
+    sides->names[side] = calloc(set->count, sizeof *sides->names[side]);
+    if (!sides->names[side])
         return fail(-ENOMEM, "no memory for %zu runs", set->count);
     for (size_t i = 0; i < set->count; i++) {
-        snprintf(found->names[side][i], sizeof found->names[side][i], "run %zu%s", i + 1,
+        snprintf(sides->names[side][i], sizeof sides->names[side][i], "run %zu%s", i + 1,
                  r->side_count == 1 ? ""
                  : side             ? " of B"
                                     : " of A");
-        set->runs[i].path = found->names[side][i];
+        set->runs[i].path = sides->names[side][i];
     }
     return 0;
 }
 
-static int read_sides(const struct repeat *r, struct found *found)
+static int read_sides(const struct repeat *r, struct sides *sides)
 {
     int status = 0;
-    *found = (struct found){0};
+    *sides = (struct sides){0};
     for (int i = 0; i < r->side_count && !status; i++) {
-        status = study_set_read(&found->sets[i], r->sides[i].folder);
+        status = study_set_read(&sides->sets[i], r->sides[i].folder);
         if (!status)
-            status = name_runs(r, found, i);
+            status = name_runs(r, sides, i);
     }
     return status;
 }
 
-static void free_sides(struct found *found)
+static void free_sides(struct sides *sides)
 {
     for (int i = 0; i < SIDES; i++) {
-        study_set_free(&found->sets[i]);
-        free(found->names[i]);
+        study_set_free(&sides->sets[i]);
+        free(sides->names[i]);
     }
 }
 
-/* Whether the two can be compared is known after the first run of each. */
+/* After the first run of each, checks that they can be compared. */
 static int check_pair(const struct repeat *r)
 {
-    struct found found;
+    struct sides sides;
     struct study_terms terms;
     struct study_comparison c;
-    int status = read_sides(r, &found);
+    int status = read_sides(r, &sides);
     if (!status)
         status = weft_terms(&r->options, &terms);
     if (!status)
-        status = study_compare(&found.sets[0], &found.sets[1], &terms, &c);
+        status = study_compare(&sides.sets[0], &sides.sets[1], &terms, &c);
     if (!status)
         study_comparison_free(&c);
-    free_sides(&found);
+    free_sides(&sides);
     return status;
 }
 
@@ -412,24 +414,24 @@ static int run_all(const struct repeat *r)
 
 static int conclude(const struct repeat *r)
 {
-    struct found found;
-    int status = read_sides(r, &found);
+    struct sides sides;
+    int status = read_sides(r, &sides);
     if (!status)
-        status = r->side_count > 1 ? compare_sets(&found.sets[0], &found.sets[1], &r->options)
-                                   : spread_set(&found.sets[0], &r->options);
-    free_sides(&found);
+        status = r->side_count > 1 ? compare_sets(&sides.sets[0], &sides.sets[1], &r->options)
+                                   : spread_set(&sides.sets[0], &r->options);
+    free_sides(&sides);
     return status;
 }
 
-/* What there is of one command is worth showing; of two, only all of it. */
+/* After an interruption, shows the runs so far of a single command. */
 static int conclude_early(const struct repeat *r, int status)
 {
-    char why[512];
+    char reason[512];
     if (status != -EINTR || r->side_count > 1)
         return status;
-    snprintf(why, sizeof why, "%s", fail_reason());
+    snprintf(reason, sizeof reason, "%s", fail_reason());
     conclude(r);
-    return fail(status, "%s", why);
+    return fail(status, "%s", reason);
 }
 
 static bool has_dashes(int argc, char **argv)
@@ -440,11 +442,12 @@ static bool has_dashes(int argc, char **argv)
     return false;
 }
 
-static void say_doubt(const struct repeat *r)
+static void warn_few_runs(const struct repeat *r)
 {
     size_t needed = study_runs_needed(1);
     if (r->side_count > 1 && r->runs < needed)
-        warn("%" PRIu64 " of each is too few: %zu a side are needed to tell", r->runs, needed);
+        warn("%" PRIu64 " runs per side are too few: at least %zu needed for a verdict", r->runs,
+             needed);
 }
 
 int repeat_command(const struct command *command, int argc, char **argv)
@@ -459,14 +462,14 @@ int repeat_command(const struct command *command, int argc, char **argv)
         return status < 0 ? status : 0;
     status = take_words(r, places, given);
     if (!status) {
-        say_doubt(r);
+        warn_few_runs(r);
         hold_signals(r);
         status = make_folders(r);
     }
     if (!status)
         status = run_all(r);
     status = status ? conclude_early(r, status) : conclude(r);
-    remove_passing(r);
+    remove_temporary(r);
     for (int i = 0; i < r->side_count; i++)
         free(r->sides[i].words);
     return status;

@@ -111,7 +111,7 @@ void shell_open(int argc, char **argv)
 
 void shell_overridden(const struct opt *row, const char *was, const char *now)
 {
-    if (row->type == OPT_FLAG)
+    if (opt_whole(row).type == OPT_FLAG)
         warn("--%s is the client's to say, and it %s", row->name,
              *now == '1' ? "gave it" : "did not");
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft: a command for each thing that is made of results. */
+/* weft: commands on machines and results. */
 #include "tool/weft.h"
 #include "core/opt.h"
 #include "tool/shell.h"
@@ -12,33 +12,34 @@
 static const struct command commands[] = {
     {.name = "info",
      .usage = "[OPTION ...]",
-     .what = "Say what can be measured here, and what will hurt",
-     .more =
-         "The machine, its fabrics and devices, what spoils figures on it, and what to type to\n"
-         "mend that. It measures for some 300 ms.\n",
+     .what = "Show fabrics, devices, and what will distort results",
+     .more = "Each warning comes with what to type to fix it. Measures noise for about 300 ms.\n",
      .takes = WEFT_INFO,
      .main = info_command},
     {.name = "report",
      .usage = "RESULT ... -o PAGE",
-     .what = "Make one HTML page of results",
-     .more = "RESULT is a document that --json of a tool wrote, or a folder of them. A PAGE that\n"
-             "ends in .svg is the plot against size alone.\n",
+     .what = "Draw results on one HTML page",
+     .more =
+         "RESULT is a document written with --json of a tool, or a folder of documents. If PAGE\n"
+         "ends in .svg, only the plot versus size is written.\n",
      .takes = WEFT_REPORT,
      .main = report_command},
     {.name = "compare",
      .usage = "A B | DIR",
-     .what = "Say whether B is slower than A",
-     .more = "A and B are documents that --json of a tool wrote, or folders of documents of runs\n"
-             "that repeat each other; DIR has both as its folders a and b, as repeat makes them.\n"
-             "Exit codes: 0 the same or faster, 3 slower, 5 cannot tell.\n",
+     .what = "Tell whether B is slower than A",
+     .more = "A and B are documents written with --json of a tool, or folders of documents of "
+             "repeated\n"
+             "runs. DIR has both as its folders a and b, as written by repeat.\n"
+             "Exit codes: 0 same or faster, 3 slower, 5 cannot tell.\n",
      .takes = WEFT_COMPARE,
      .main = compare_command},
     {.name = "repeat",
      .usage = "N -- TOOL [ARGUMENT ...] [-- TOOL [ARGUMENT ...]]",
-     .what = "Run a tool N times, or two in turns, and compare",
+     .what = "Run a tool N times, or two alternately, and compare",
      .more =
-         "A tool is looked for beside weft, then in PATH; --json FILE is put behind it. With two,\n"
-         "the second is compared to the first: exit codes 0, 3 and 5 are as compare's.\n",
+         "TOOL is searched in the folder of weft, then in PATH; --json FILE is appended to it. Of "
+         "two\n"
+         "tools, the second is compared to the first, with the exit codes 0, 3 and 5 of compare.\n",
      .takes = WEFT_REPEAT,
      .main = repeat_command},
 };
@@ -61,8 +62,8 @@ const struct opt weft_rows[] = {
      .max = WEFT_PATH,
      .word = "DIR",
      .takes = WEFT_REPEAT,
-     .help = "Keep the documents in this new folder; those of two\n"
-             "tools in its folders a and b"},
+     .help = "Keep the documents in this new folder; with two tools\n"
+             "in its folders a and b"},
     {.name = "percentiles",
      .type = OPT_TEXT,
      FIELD(percentiles),
@@ -70,7 +71,7 @@ const struct opt weft_rows[] = {
      .fallback = "50",
      .word = "LIST",
      .takes = WEFT_COMPARE | WEFT_REPEAT,
-     .help = "What is compared, such as 50,99 (default: {default})"},
+     .help = "Percentiles to compare, such as 50,99 (default: {default})"},
     {.name = "min-effect",
      .type = OPT_TEXT,
      FIELD(min_effect),
@@ -78,45 +79,46 @@ const struct opt weft_rows[] = {
      .fallback = "2",
      .word = "PERCENT",
      .takes = WEFT_COMPARE | WEFT_REPEAT,
-     .help = "The least shift that counts (default: {default})"},
+     .help = "The smallest change that counts (default: {default})"},
     {.name = "json",
      .type = OPT_TEXT,
      FIELD(json),
      .max = WEFT_PATH,
      .word = "FILE",
      .takes = WEFT_COMPARE | WEFT_REPEAT,
-     .help = "Write the comparison as JSON (\"-\": to standard output,\n"
-             "instead of the table)"},
+     .help = "Write the comparison as JSON (\"-\": standard output,\n"
+             "no table)"},
     {.name = "force",
      .type = OPT_FLAG,
      FIELD(force),
      .takes = WEFT_COMPARE | WEFT_REPEAT,
-     .help = "Compare what runs that are not comparable, or not\n"
-             "complete, have in common"},
+     .help = "Compare runs that are not comparable or not complete:\n"
+             "only what all have in common"},
     {.name = "json",
      .type = OPT_TEXT,
      FIELD(json),
      .max = WEFT_PATH,
      .word = "FILE",
      .takes = WEFT_INFO,
-     .help = "Write it as JSON instead (\"-\": to standard output)"},
+     .help = "Write JSON to FILE (\"-\": standard output), no text"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,
      FIELD(verbose),
      .takes = WEFT_INFO,
-     .help = "Also how large operations may be on each device, its\n"
-             "atomics, and what completion proves"},
+     .help = "Also show the operation sizes and atomics of each device,\n"
+             "and what completion proves"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,
      FIELD(verbose),
      .takes = WEFT_REPEAT,
-     .help = "Show what the tools print"},
+     .help = "Show the output of the tools"},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .help = "Print this help"},
     {0}};
+OPT_FITS(weft_rows);
 
-/* ---- what the commands share ---- */
+/* ---- shared by the commands ---- */
 
 static int print_help(const struct command *c, const struct opt_set *set)
 {
@@ -149,45 +151,44 @@ int weft_terms(const struct weft_options *options, struct study_terms *terms)
     double percent = strtod(effect, &end);
     *terms = (struct study_terms){.min_effect = percent / 100, .force = options->force};
     if (!*effect || strspn(effect, "0123456789.") != strlen(effect) || *end || !(percent <= 1000))
-        return fail(-EINVAL,
-                    "--min-effect is not a number of percent: \"%s\" (accepted: 0 to 1000)",
+        return fail(-EINVAL, "--min-effect: \"%s\" is not a percentage (accepted: 0 to 1000)",
                     effect);
     return report_percentiles(options->percentiles, terms->percentiles);
 }
 
 /* ---- report ---- */
 
-struct pile {
+struct run_list {
     struct study_run *runs;
     size_t count;
 };
 
-static int pile_add(struct pile *pile, const char *path)
+static int list_add(struct run_list *list, const char *path)
 {
     struct study_set set;
     int status = study_set_read(&set, path);
     if (status)
         return status;
-    struct study_run *more = realloc(pile->runs, (pile->count + set.count) * sizeof *more);
+    struct study_run *more = realloc(list->runs, (list->count + set.count) * sizeof *more);
     if (!more) {
         study_set_free(&set);
-        return fail(-ENOMEM, "no memory for %zu runs", pile->count + set.count);
+        return fail(-ENOMEM, "no memory for %zu runs", list->count + set.count);
     }
-    memcpy(more + pile->count, set.runs, set.count * sizeof *more);
-    pile->runs = more;
-    pile->count += set.count;
+    memcpy(more + list->count, set.runs, set.count * sizeof *more);
+    list->runs = more;
+    list->count += set.count;
     free(set.runs);
     return 0;
 }
 
-/* Or both sides of what repeat left. */
-static int pile_add_place(struct pile *pile, const char *path)
+/* A result, or both sides of a folder written by repeat. */
+static int list_add_path(struct run_list *list, const char *path)
 {
     char a[STUDY_PATH], b[STUDY_PATH];
     if (!study_sides(path, a, b))
-        return pile_add(pile, path);
-    int status = pile_add(pile, a);
-    return status ? status : pile_add(pile, b);
+        return list_add(list, path);
+    int status = list_add(list, a);
+    return status ? status : list_add(list, b);
 }
 
 static bool ends_in(const char *path, const char *end)
@@ -200,23 +201,23 @@ static int check_page(const char *path)
 {
     static const char *const others[] = {".json", ".pdf", ".png"};
     if (!*path)
-        return fail(-EINVAL, "-o PAGE is missing (\"-\" is standard output)");
+        return fail(-EINVAL, "-o PAGE is missing (\"-\": standard output)");
     for (size_t i = 0; i < LENGTH(others); i++)
         if (ends_in(path, others[i]))
-            return fail(-EINVAL, "%s: a page is HTML, or SVG", path);
+            return fail(-EINVAL, "%s: only HTML and SVG can be written", path);
     return save_check(path);
 }
 
-static int write_page(const struct pile *pile, const char *path)
+static int write_page(const struct run_list *list, const char *path)
 {
     char *bytes = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
-        return fail(-ENOMEM, "no memory for a page");
-    int status = (ends_in(path, ".svg") ? study_plot : study_page)(pile->runs, pile->count, out);
+        return fail(-ENOMEM, "no memory for the page");
+    int status = (ends_in(path, ".svg") ? study_plot : study_page)(list->runs, list->count, out);
     if (fclose(out) && !status)
-        status = fail(-ENOMEM, "no memory for a page");
+        status = fail(-ENOMEM, "no memory for the page");
     if (!status)
         status = save_write(path, bytes, length);
     free(bytes);
@@ -227,22 +228,22 @@ int report_command(const struct command *command, int argc, char **argv)
 {
     static struct weft_options options;
     const char *places[argc];
-    struct pile pile = {0};
+    struct run_list list = {0};
     int given, status = weft_parse(command, argc, argv, &options, places, &given);
     if (status)
         return status < 0 ? status : 0;
     if (!given)
-        return fail(-EINVAL, "no result given (--help shows how)");
+        return fail(-EINVAL, "no result given (--help shows the usage)");
     status = check_page(options.output);
     for (int i = 0; i < given && !status; i++)
-        status = pile_add_place(&pile, places[i]);
+        status = list_add_path(&list, places[i]);
     if (!status)
-        status = study_spare(pile.runs, pile.count, options.output);
+        status = study_check_output(list.runs, list.count, options.output);
     if (!status)
-        status = write_page(&pile, options.output);
-    for (size_t i = 0; i < pile.count; i++)
-        study_free(&pile.runs[i]);
-    free(pile.runs);
+        status = write_page(&list, options.output);
+    for (size_t i = 0; i < list.count; i++)
+        study_free(&list.runs[i]);
+    free(list.runs);
     return status;
 }
 
@@ -289,7 +290,7 @@ static int run_command(int argc, char **argv)
     if (is_word(argv[1], "-h", "--help"))
         return print_commands();
     if (is_word(argv[1], "-V", "--version")) {
-        printf("%s (Weft) %s\n", shell_program, weft_version());
+        printf("%s (Weft) %s\n", shell_program, core_version());
         return shell_flush("the version");
     }
     const struct command *command = find(argv[1]);

@@ -7,11 +7,11 @@
 #include "study/study.h"
 #include "tool/tool.h"
 
-/* A command. main gets its own name as argv[0]; it returns 0, a status with its sentence, or,
- * above 0, the code to exit with. */
+/* A command. main gets the command's name as argv[0]; it returns 0, a negative status with its
+ * sentence, or the exit code. */
 struct command {
     const char *name;
-    const char *usage; /* what stands behind the name */
+    const char *usage; /* the arguments, after the name */
     const char *what;  /* one line */
     const char *more;  /* lines above the options, or NULL */
     unsigned takes;    /* which of weft_rows */
@@ -23,7 +23,7 @@ int compare_command(const struct command *command, int argc, char **argv);
 int repeat_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
 
-/* Options of all commands, and which of them have a row. */
+/* Options of all commands; the bits say which commands take a row. */
 enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8 };
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
 struct weft_options {
@@ -33,20 +33,20 @@ struct weft_options {
 };
 extern const struct opt weft_rows[];
 
-/* Fills the options; words that are none go to places, which has room for argc. 1 if all there was
- * to do was to print the help. */
+/* Fills the options; other arguments go to places, which has room for argc. Returns 1 after
+ * printing the help, which ends the command. */
 int weft_parse(const struct command *command, int argc, char **argv, struct weft_options *options,
                const char **places, int *given);
 
-/* What --percentiles, --min-effect and --force say. */
+/* Converts --percentiles, --min-effect and --force. */
 int weft_terms(const struct weft_options *options, struct study_terms *terms);
 
-/* Compares two sets under their names, and prints it or writes it as JSON. Returns what a command
- * does. */
+/* Compares two sets and prints the comparison or writes it as JSON. Returns the same as a command's
+ * main. */
 int compare_sets(const struct study_set *a, const struct study_set *b,
                  const struct weft_options *options);
 
-/* Prints how far the runs of one set lie apart. */
+/* Prints the spread of the runs of one set. */
 int spread_set(const struct study_set *set, const struct weft_options *options);
 
 #endif

@@ -14,14 +14,14 @@ static void options(const struct batch_line *line)
 {
     struct perftest values = {0};
     struct opt_set set = {.rows = perf_rows, .base = &values};
-    struct weft_params params;
     char device[FABRIC_DEVICE_MAX];
     const char *place;
     int given;
+    spec_defaults(&values.spec);
     opt_defaults(&set);
     if (opt_parse(&set, line->count - 1, line->words + 1, &place, 0, &given))
         return;
-    perf_params(&values, "", NULL, &params);
+    perf_settle(&set);
     perf_device(values.transport, values.device, device, sizeof device);
 }
 

@@ -16,8 +16,8 @@ static void ignore(void *arg, const char *name, const char *was, const char *is)
 /* The promises of the door. */
 static void check(const struct study_run *run)
 {
-    for (size_t i = 0; i < run->verdict_count; i++)
-        if (run->verdicts[i].result >= run->result_count)
+    for (size_t i = 0; i < run->condition_count; i++)
+        if (run->conditions[i].result >= run->result_count)
             abort();
     for (size_t i = 0; i < run->result_count; i++) {
         const struct study_result *r = &run->results[i];
@@ -41,7 +41,7 @@ static void compare(struct study_run *run)
     struct study_spread *rows;
     size_t count = 0;
     if (!study_compare(&set, &set, &terms, &comparison)) {
-        if (comparison.outcome == STUDY_SLOWER || comparison.outcome == STUDY_FASTER)
+        if (comparison.verdict == STUDY_SLOWER || comparison.verdict == STUDY_FASTER)
             abort();
         study_comparison_free(&comparison);
     }

@@ -1,44 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzzes option values as the other end sends them. What is accepted must survive being sent on. */
-#include "core/opt.h"
-#include "tool/perftest.h"
+/* Fuzzes the spec as the other end sends it. What is accepted must survive being sent on. */
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void decode(const struct msg *text, const struct opt *rows, size_t length, unsigned takes)
+/* What everything after spec_check relies on. */
+static void use(const struct spec *spec)
 {
-    void *first = calloc(1, length), *second = calloc(1, length);
-    struct opt_set set = {.rows = rows, .takes = takes, .base = first};
-    struct opt_set again = {.rows = rows, .takes = takes, .base = second};
-    struct msg sent, twice;
-    if (!first || !second)
+    if (!op_of(spec) || !method_of(spec) || !*op_called(spec) || !spec_legs(spec) ||
+        !method_of(spec)->samples(spec))
         abort();
-    opt_defaults(&set);
-    opt_defaults(&again);
-    msg_print(&sent, "%s", "");
-    msg_print(&twice, "%s", "");
-    if (!opt_decode(&set, text, NULL)) {
-        if (opt_encode(&set, &sent) || opt_decode(&again, &sent, NULL) ||
-            opt_encode(&again, &twice) || strcmp(sent.bytes, twice.bytes) != 0)
-            abort();
-    }
-    free(first);
-    free(second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct msg text;
+    struct spec first, second;
+    struct msg text, sent = {0}, twice = {0};
     if (size >= sizeof text.bytes)
         return 0;
     memcpy(text.bytes, data, size);
     text.bytes[size] = '\0';
     text.length = size;
-    decode(&text, perf_rows, sizeof(struct perftest), 0);
-    decode(&text, cxi_rows, sizeof(struct plan), CXI_SEND);
-    decode(&text, cxi_rows, sizeof(struct plan), CXI_ATOMIC);
+    spec_defaults(&first);
+    spec_defaults(&second);
+    if (spec_decode(&first, &text))
+        return 0;
+    use(&first);
+    if (spec_encode(&first, &sent) || spec_decode(&second, &sent) || spec_encode(&second, &twice) ||
+        strcmp(sent.bytes, twice.bytes) != 0 || spec_compare(&first, &second))
+        abort();
     return 0;
 }

@@ -14,7 +14,7 @@
 
 enum { DEPTH = 64, NEAR_PS = 100000 };
 
-/* A fabric's settings are option rows too; they stand behind the prefix of the device. */
+/* A fabric's settings are option rows too; they follow the prefix of the device. */
 struct settings {
     uint64_t delay_ps, jitter_ps;
 };
@@ -34,6 +34,7 @@ static const struct opt rows[] = {{.name = "delay",
                                    .word = "TIME",
                                    .help = "and up to this much longer, evenly spread"},
                                   {0}};
+OPT_FITS(rows);
 
 /* All state lives in the handle. The generic part comes first, so that one pointer serves both. */
 struct null {
@@ -155,19 +156,26 @@ static int null_address(struct fabric *fabric, struct msg *mine)
 }
 
 /* connect: called again and again until DONE; both ends call it, neither waits in it. */
-static int null_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys,
-                        int n, struct remote *remote)
+static int null_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
+                        struct remote *remote)
 {
     (void)fabric;
-    (void)theirs;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < meeting->count; i++) {
         uint64_t length;
-        int status = msg_number(&keys[i], "length", &length);
+        int status = msg_number(&meeting->keys[i], "length", &length);
         if (status)
             return status;
         remote[i] = (struct remote){.length = length};
     }
     return DONE;
+}
+
+/* leave: nothing of this meeting may be seen in the next one. */
+static void null_leave(struct fabric *fabric)
+{
+    struct null *n = (struct null *)fabric;
+    n->head = n->tail = 0;
+    n->receive_head = n->receive_tail = 0;
 }
 
 /* Something that completes later. */
@@ -279,6 +287,7 @@ const struct fabric_ops fabric_null = {.abi = FABRIC_ABI,
                                        .withdraw = null_withdraw,
                                        .address = null_address,
                                        .connect = null_connect,
+                                       .leave = null_leave,
                                        .write = null_write,
                                        .read = null_read,
                                        .send = null_send,

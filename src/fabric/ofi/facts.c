@@ -66,8 +66,8 @@ static void proofs(struct fabric_facts *facts)
     facts->proves[VERB_AM] = "our buffer may be used again";
 }
 
-/* The hints of an atomic are others than those of the rest: who wants atomics, and at most writes
- * besides, is told about them. */
+/* The hints of an atomic are others than those of the rest: a caller that wants atomics, and at
+ * most writes besides, is told about them. */
 static void hints(const struct fi_info *info, const struct fabric_want *want,
                   struct fabric_facts *facts)
 {
@@ -102,6 +102,9 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
         facts->depth = (unsigned)info->tx_attr->size;
     if (info->caps & FI_ATOMIC)
         weft_ofi_atomics(port->domain, facts);
+    facts->follows_here = port->follows_here;
+    /* Seen with 1.17: after atomics, messages of shm are lost or spin in its inject pool. */
+    facts->one_run = weft_ofi_is(port->info, "shm");
     facts->compare_how = "fetched, and the value dropped";
     facts->why_no_gpu = "the provider has no FI_HMEM";
     facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;

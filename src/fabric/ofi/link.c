@@ -12,87 +12,92 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- bytes as text ---- */
-
-static int add_bytes(struct msg *msg, const char *key, const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    int status = weft_ofi_host->msg_add(msg, "%s=", key);
-    for (size_t i = 0; i < length && !status; i++)
-        status = weft_ofi_host->msg_add(msg, "%02x", at[i]);
-    return status ? status : weft_ofi_host->msg_add(msg, "\n");
-}
-
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* As many bytes as there are, up to WEFT_OFI_ADDRESS_MAX. */
-static int get_bytes(const struct msg *msg, const char *key, unsigned char *bytes, size_t *length)
-{
-    char text[2 * WEFT_OFI_ADDRESS_MAX + 1] = "";
-    int status = weft_ofi_host->msg_value(msg, key, text, sizeof text);
-    if (status && status != -ENOENT)
-        return status;
-    if (status || !*text || strlen(text) % 2)
-        return weft_ofi_host->fail(-EPROTO, "ofi: the other end gave no %s", key);
-    *length = strlen(text) / 2;
-    for (size_t i = 0; i < *length; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return weft_ofi_host->fail(-EPROTO, "ofi: the other end's %s is no number: %s", key,
-                                       text);
-        bytes[i] = (unsigned char)(high << 4 | low);
-    }
-    return 0;
-}
-
 /* ---- memory ---- */
+
+static struct weft_ofi_exposed *find(struct weft_ofi *r, const struct region *region)
+{
+    for (struct weft_ofi_exposed *e = r->exposed; e < r->exposed + WEFT_OFI_ENTRIES; e++)
+        if (e->region == region && (region || !e->mr))
+            return e;
+    return NULL;
+}
+
+static int print_key(const struct weft_ofi *r, const struct weft_ofi_exposed *e, struct msg *key)
+{
+    return weft_ofi_host->msg_print(
+        key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nrkey=0x%" PRIx64 "\n",
+        r->virtual_address ? (uint64_t)(uintptr_t)e->region->address : 0, e->region->length, e->key,
+        (int)(e - r->exposed), fi_mr_key(e->mr));
+}
 
 int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
-    struct weft_ofi_exposed *e = r->exposed;
-    while (e < r->exposed + WEFT_OFI_ENTRIES && (e->region || e->mr))
-        e++;
-    if (e == r->exposed + WEFT_OFI_ENTRIES)
+    struct weft_ofi_exposed *e = find(r, region);
+    if (!e)
+        e = find(r, NULL);
+    if (!e)
         return weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
     if (!region->address)
         return weft_ofi_host->fail(-EINVAL, "ofi: a region without an address");
-    int status =
-        weft_ofi_register(r, region->address, region->length, region->gpu ? region : NULL, &e->mr);
+    int status = r->bound_mr ? weft_ofi_renew(r) : 0;
+    if (!status && !e->mr)
+        status = weft_ofi_register(r, region->address, region->length, region->gpu ? region : NULL,
+                                   &e->mr);
     if (status)
         return status;
     e->region = region;
-    e->key = (r->word ^ (uint64_t)getpid() << 20 ^ (uint64_t)(uintptr_t)region->address) | 1;
-    status = weft_ofi_host->msg_print(
-        key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nrkey=0x%" PRIx64 "\n",
-        r->virtual_address ? (uint64_t)(uintptr_t)region->address : 0, region->length, e->key,
-        (int)(e - r->exposed), fi_mr_key(e->mr));
+    if (!e->key)
+        status = weft_ofi_host->random_word(&e->key);
+    if (!status)
+        status = print_key(r, e, key);
     if (status)
         weft_ofi_withdraw(fabric, region);
     return status;
 }
 
-/* Whoever leaves does not wait until the other end could be told. */
+/* A process that was stopped or killed may hold a lock in the memory that it shares with us: for
+ * that a sender would wait without end. */
+static bool hears(const struct weft_ofi *r)
+{
+    char path[64], line[512] = "";
+    if (!r->connected || r->parted || r->todo & TODO_LOST)
+        return false;
+    if (!weft_ofi_by_name(r))
+        return true;
+    snprintf(path, sizeof path, "/proc/%" PRIu64 "/stat", r->peer_pid);
+    FILE *file = fopen(path, "re");
+    const char *state = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    if (file)
+        fclose(file);
+    return state && state[1] == ' ' && !strchr("TtZX", state[2]);
+}
+
+/* The other end is told if that needs no waiting. */
 void weft_ofi_withdraw(struct fabric *fabric, struct region *region)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
     for (uint64_t i = 0; i < WEFT_OFI_ENTRIES; i++) {
         if (r->exposed[i].region != region)
             continue;
-        if (r->connected)
+        if (hears(r))
             weft_ofi_tell(r, NOTE_WITHDRAWN, &i, sizeof i);
         r->exposed[i].region = NULL;
-        if (!fi_close(&r->exposed[i].mr->fid))
-            r->exposed[i].mr = NULL;
+        r->exposed[i].key = 0;
     }
+    weft_ofi_deregister(r, false);
+}
+
+void weft_ofi_deregister(struct weft_ofi *r, bool all)
+{
+    for (int i = 0; i < WEFT_OFI_ENTRIES; i++)
+        if (r->exposed[i].mr && (all || !r->exposed[i].region) && !fi_close(&r->exposed[i].mr->fid))
+            r->exposed[i].mr = NULL;
 }
 
 /* ---- the address ---- */
 
-static bool by_name(const struct weft_ofi *r)
+bool weft_ofi_by_name(const struct weft_ofi *r)
 {
     return r->port.info->addr_format == FI_ADDR_STR;
 }
@@ -114,23 +119,27 @@ int weft_ofi_address(struct fabric *fabric, struct msg *mine)
     unsigned char name[WEFT_OFI_ADDRESS_MAX];
     size_t length = sizeof name;
     char host[64];
-    int status = fi_getname(&r->ep->fid, name, &length);
+    int status = weft_ofi_renew(r);
+    if (status)
+        return status;
+    status = fi_getname(&r->ep->fid, name, &length);
     if (status)
         return weft_ofi_refuse(r, "an address", status);
     machine(host, sizeof host);
-    status = weft_ofi_host->msg_print(mine, "provider=%s\nformat=%u\nhost=%s\n",
+    status = weft_ofi_host->msg_print(mine, "provider=%s\nformat=%u\nhost=%s\nprocess=%d\n",
                                       r->port.info->fabric_attr->prov_name,
-                                      r->port.info->addr_format, host);
-    return status ? status : add_bytes(mine, "name", name, length);
+                                      r->port.info->addr_format, host, (int)getpid());
+    return status ? status : weft_ofi_host->msg_add_hex(mine, "name", name, length);
 }
 
-static int same_kind(const struct weft_ofi *r, const struct msg *theirs)
+static int same_kind(struct weft_ofi *r, const struct msg *theirs)
 {
     char provider[64] = "", host[64] = "", here[64];
     uint64_t format = 0;
     if (weft_ofi_host->msg_value(theirs, "provider", provider, sizeof provider) ||
         weft_ofi_host->msg_number(theirs, "format", &format) ||
-        weft_ofi_host->msg_value(theirs, "host", host, sizeof host))
+        weft_ofi_host->msg_value(theirs, "host", host, sizeof host) ||
+        weft_ofi_host->msg_number(theirs, "process", &r->peer_pid))
         return weft_ofi_host->fail(-EPROTO, "ofi: what the other end gave is no address");
     if (strcmp(provider, r->port.info->fabric_attr->prov_name) != 0)
         return weft_ofi_host->fail(-EPROTO, "ofi: the other end uses %s, this one %s", provider,
@@ -140,7 +149,7 @@ static int same_kind(const struct weft_ofi *r, const struct msg *theirs)
             -EPROTO, "ofi: the other end's address is of kind %" PRIu64 ", ours of %u", format,
             r->port.info->addr_format);
     machine(here, sizeof here);
-    if (by_name(r) && strcmp(host, here) != 0)
+    if (weft_ofi_by_name(r) && strcmp(host, here) != 0)
         return weft_ofi_host->fail(-EHOSTUNREACH, "ofi: %s connects ends on one machine",
                                    r->port.name);
     return 0;
@@ -151,7 +160,7 @@ static bool sound(const struct weft_ofi *r, const unsigned char *name, size_t le
 {
     unsigned char mine[WEFT_OFI_ADDRESS_MAX];
     size_t my_length = sizeof mine;
-    if (by_name(r))
+    if (weft_ofi_by_name(r))
         return name[length - 1] == '\0' && strlen((const char *)name) == length - 1;
     if (fi_getname(&r->ep->fid, mine, &my_length) || my_length != length)
         return false;
@@ -166,10 +175,10 @@ static int add_peer(struct weft_ofi *r, const struct msg *theirs)
 {
     unsigned char name[WEFT_OFI_ADDRESS_MAX];
     size_t length = 0;
-    int status = get_bytes(theirs, "name", name, &length);
+    int status = weft_ofi_host->msg_hex(theirs, "name", name, sizeof name, &length);
     if (status)
         return status;
-    if (!sound(r, name, length))
+    if (!length || !sound(r, name, length))
         return weft_ofi_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
     int added = fi_av_insert(r->port.av, name, 1, &r->peer, 0, NULL);
     return added == 1 ? 0
@@ -202,17 +211,20 @@ static int add_remote(struct weft_ofi *r, const struct msg *key)
     return 0;
 }
 
-static int link_up(struct weft_ofi *r, const struct msg *theirs, const struct msg *keys, int n)
+static int link_up(struct weft_ofi *r, const struct fabric_meeting *meeting)
 {
     int status = r->tried ? weft_ofi_host->fail(-ENOTCONN, "ofi: the ends did not come together")
-                          : same_kind(r, theirs);
+                          : weft_ofi_renew(r);
     r->tried = true;
-    if (!status && n > WEFT_OFI_ENTRIES)
-        status = weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
-    for (int i = 0; i < n && !status; i++)
-        status = add_remote(r, &keys[i]);
     if (!status)
-        status = add_peer(r, theirs);
+        status = same_kind(r, meeting->address);
+    r->word = fabric_nonce_word(meeting->nonce);
+    if (!status && meeting->count > WEFT_OFI_ENTRIES)
+        status = weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
+    for (int i = 0; i < meeting->count && !status; i++)
+        status = add_remote(r, &meeting->keys[i]);
+    if (!status)
+        status = add_peer(r, meeting->address);
     r->linked = !status;
     return status;
 }
@@ -245,14 +257,14 @@ static int hello(struct weft_ofi *r)
     return r->said && r->heard ? DONE : LATER;
 }
 
-int weft_ofi_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_ofi_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
-    int status = r->linked ? 0 : link_up(r, theirs, keys, n);
+    int status = r->linked ? 0 : link_up(r, meeting);
     if (status)
         return status;
-    for (int i = 0; i < n && i < r->remote_count; i++)
+    for (int i = 0; i < meeting->count && i < r->remote_count; i++)
         remote[i] = (struct remote){.length = r->remotes[i].length,
                                     .key = r->remotes[i].key,
                                     .base = r->remotes[i].base,

@@ -191,13 +191,16 @@ static int take_own(struct weft_ofi *r, struct weft_ofi_receive *receive, size_t
     return status;
 }
 
-void weft_ofi_mail_close(struct weft_ofi *r)
+void weft_ofi_mail_leave(struct weft_ofi *r)
 {
     for (int i = 0; i < WEFT_OFI_RECEIVES; i++) {
         if (r->mail.receives[i].own_mr)
             fi_close(&r->mail.receives[i].own_mr->fid);
         free(r->mail.receives[i].own);
     }
+    r->mail = (struct weft_ofi_mail){0};
+    for (int i = 0; i < WEFT_OFI_RECEIVES; i++)
+        r->mail.receives[i].context.what = IS_RECEIVE;
 }
 
 static ssize_t post(struct weft_ofi *r, struct weft_ofi_receive *receive, unsigned how)
@@ -217,7 +220,7 @@ int weft_ofi_recv(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
     struct weft_ofi_mail *m = &r->mail;
-    if (!weft_ofi_in_buffer(x))
+    if (!r->connected || !weft_ofi_in_buffer(x))
         return refuse(r, x, "receive");
     if (m->posted - m->filled == WEFT_OFI_RECEIVES)
         return -EAGAIN;

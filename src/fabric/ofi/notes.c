@@ -109,6 +109,9 @@ static bool heed(struct weft_ofi *r, enum note kind, const void *data, size_t le
     case NOTE_ROOM:
         r->mail.their_room = (size_t)word;
         return length == sizeof word;
+    case NOTE_BYE:
+        r->parted = true;
+        return true;
     case NOTE_WITHDRAWN:
         withdrawn(r, word);
         return length == sizeof word;

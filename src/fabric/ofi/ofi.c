@@ -37,7 +37,7 @@ int weft_ofi_refuse(const struct weft_ofi *r, const char *what, ssize_t status)
 
 void weft_ofi_lose(struct weft_ofi *r, const char *reason)
 {
-    if (r->todo & TODO_LOST)
+    if (r->todo & TODO_LOST || r->parted)
         return;
     snprintf(r->reason, sizeof r->reason, "%s", reason);
     r->todo |= TODO_LOST;
@@ -54,17 +54,38 @@ static enum fi_hmem_iface interface_of(const struct region *gpu)
     return interfaces[gpu ? gpu->kind->vendor : MEMORY_CPU];
 }
 
-static int register_gpu(struct weft_ofi *r, const struct region *gpu, uint64_t access,
-                        struct fid_mr **mr)
+/* Where the provider does not choose the key, one that cannot be guessed, as long as it takes. */
+static int random_key(const struct weft_ofi *r, uint64_t *key)
 {
-    struct iovec iov = {.iov_base = gpu->address, .iov_len = gpu->length};
+    const struct fi_domain_attr *domain = r->port.info->domain_attr;
+    size_t bytes = domain->mr_key_size;
+    *key = 0;
+    if (domain->mr_mode & FI_MR_PROV_KEY)
+        return 0;
+    int status = weft_ofi_host->random_word(key);
+    if (bytes && bytes < sizeof *key)
+        *key &= (UINT64_C(1) << (8 * bytes)) - 1;
+    return status;
+}
+
+/* A key may be taken: then another is tried. */
+static int register_memory(struct weft_ofi *r, void *address, size_t length,
+                           const struct region *gpu, uint64_t access, struct fid_mr **mr)
+{
+    enum { TRIES = 16 };
+    struct iovec iov = {.iov_base = address, .iov_len = length};
     struct fi_mr_attr attr = {.mr_iov = &iov,
                               .iov_count = 1,
                               .access = access,
-                              .requested_key = ++r->next_key,
                               .iface = interface_of(gpu),
-                              .device.reserved = gpu->device};
-    return fi_mr_regattr(r->port.domain, &attr, 0, mr);
+                              .device.reserved = gpu ? gpu->device : 0};
+    int status = -FI_ENOKEY;
+    for (int i = 0; i < TRIES && status == -FI_ENOKEY; i++) {
+        if (random_key(r, &attr.requested_key))
+            return -EIO;
+        status = fi_mr_regattr(r->port.domain, &attr, 0, mr);
+    }
+    return status;
 }
 
 int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const struct region *gpu,
@@ -74,9 +95,7 @@ int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const st
     uint64_t access = FI_SEND | FI_RECV, mode = (uint64_t)r->port.info->domain_attr->mr_mode;
     if (r->port.info->caps & FI_RMA)
         access |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-    int status =
-        gpu ? register_gpu(r, gpu, access, mr)
-            : fi_mr_reg(r->port.domain, address, length, access, 0, ++r->next_key, 0, mr, NULL);
+    int status = register_memory(r, address, length, gpu, access, mr);
     if (status || !(mode & FI_MR_ENDPOINT))
         return status ? weft_ofi_refuse(r, what, status) : 0;
     status = fi_mr_bind(*mr, &r->ep->fid, 0);
@@ -100,27 +119,45 @@ static int arena_open(struct weft_ofi *r)
     /* Nothing of it is there until it is used. */
     r->arena =
         mmap(NULL, r->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (r->arena == MAP_FAILED) {
-        r->arena = NULL;
-        return weft_ofi_host->fail(-ENOMEM, "ofi: no memory");
-    }
+    if (r->arena != MAP_FAILED)
+        return 0;
+    r->arena = NULL;
+    return weft_ofi_host->fail(-ENOMEM, "ofi: no memory");
+}
+
+/* All of it is free, whatever was under way. */
+static void arena_deal(struct weft_ofi *r)
+{
     char *at = r->arena;
+    r->free = NULL;
+    r->orders = r->bounces_free = 0;
     for (int i = WEFT_OFI_SLOTS; i-- > 0; at += WEFT_OFI_NOTE) {
-        r->slots[i].context.what = IS_SLOT;
-        r->slots[i].small = at;
+        r->slots[i] = (struct weft_ofi_slot){.context.what = IS_SLOT, .small = at};
         weft_ofi_slot_give(r, &r->slots[i]);
     }
     for (int i = 0; i < WEFT_OFI_NOTES; i++, at += WEFT_OFI_NOTE)
         r->notes[i] = (struct weft_ofi_bounce){.context.what = IS_NOTE, .data = at};
     for (int i = 0; i < WEFT_OFI_BOUNCES; i++, at += STRIDE)
         r->bounces[r->bounces_free++] = at;
+    r->post = (struct weft_ofi_post){0};
     for (int i = 0; i < WEFT_OFI_ARRIVALS; i++, at += STRIDE)
         r->post.in[i] = (struct weft_ofi_bounce){.context.what = IS_ARRIVAL, .data = at};
-    if (!r->local_mr)
+}
+
+static int arena_register(struct weft_ofi *r)
+{
+    if (!r->local_mr || r->arena_mr)
         return 0;
     int status = weft_ofi_register(r, r->arena, r->arena_bytes, NULL, &r->arena_mr);
     r->arena_desc = status ? NULL : fi_mr_desc(r->arena_mr);
     return status;
+}
+
+static void arena_deregister(struct weft_ofi *r)
+{
+    if (r->arena_mr)
+        fi_close(&r->arena_mr->fid);
+    r->arena_mr = NULL;
 }
 
 /* ---- open and close ---- */
@@ -131,11 +168,11 @@ static void prepare(struct weft_ofi *r, const struct fabric_facts *facts,
     const struct fi_info *info = r->port.info;
     uint64_t order = info->tx_attr->msg_order & info->rx_attr->msg_order;
     uint64_t mode = (uint64_t)info->domain_attr->mr_mode;
-    r->ep = r->port.ep;
-    r->cq = r->port.cq;
     r->inject = info->tx_attr->inject_size;
     r->local_mr = mode & (FI_MR_LOCAL | FI_MR_HMEM);
     r->virtual_address = mode & FI_MR_VIRT_ADDR;
+    r->bound_mr = mode & FI_MR_ENDPOINT;
+    r->receives_am = want->verbs & VERB(AM);
     r->looks = want->looks;
     r->waw = order & (FI_ORDER_RMA_WAW | FI_ORDER_WAW);
     r->raw = order & (FI_ORDER_RMA_RAW | FI_ORDER_RAW);
@@ -143,29 +180,68 @@ static void prepare(struct weft_ofi *r, const struct fabric_facts *facts,
     r->amo_injects = weft_ofi_injects_atomics(info);
     memcpy(r->amo, facts->amo, sizeof r->amo);
     memcpy(r->cswap, facts->cswap, sizeof r->cswap);
-    r->word = 14695981039346656037U;
-    for (const char *at = want->nonce; *at; at++)
-        r->word = (r->word ^ (unsigned char)*at) * 1099511628211U;
-    for (int i = 0; i < WEFT_OFI_RECEIVES; i++)
-        r->mail.receives[i].context.what = IS_RECEIVE;
+}
+
+/* The endpoint goes, and with it all that is posted or under way, and the other end. */
+static void forget(struct weft_ofi *r)
+{
+    for (int i = 0; i < WEFT_OFI_ENTRIES; i++)
+        r->exposed[i].key = 0;
+    /* On a network the other end would take the end of the connection for a loss. */
+    if (r->connected && !(r->todo & TODO_LOST) && !weft_ofi_by_name(r))
+        weft_ofi_tell(r, NOTE_BYE, NULL, 0);
+    if (r->bound_mr) {
+        weft_ofi_deregister(r, true);
+        arena_deregister(r);
+    }
+    weft_ofi_part(r);
+    weft_ofi_deregister(r, false);
+    weft_ofi_mail_leave(r);
+    memset(r->remotes, 0, sizeof r->remotes);
+    memset(r->by_entry, 0, sizeof r->by_entry);
+    r->remote_count = 0;
+    r->next = r->count = r->todo = 0;
+    r->linked = r->tried = r->said = r->heard = r->connected = r->parted = false;
+    r->peer_pid = 0;
+}
+
+/* Receives for notes and active messages are posted before the address is known to anybody. */
+int weft_ofi_renew(struct weft_ofi *r)
+{
+    if (r->ep)
+        return 0;
+    int status = r->port.ep ? 0 : weft_ofi_port_meet(&r->port);
+    if (status)
+        return weft_ofi_refuse(r, "another endpoint", status);
+    r->ep = r->port.ep;
+    r->cq = r->port.cq;
+    arena_deal(r);
+    weft_ofi_mail_leave(r);
+    status = arena_register(r);
+    if (!status)
+        status = weft_ofi_notes_open(r);
+    if (!status && r->receives_am)
+        status = weft_ofi_am_open(r);
+    if (status)
+        forget(r);
+    return status;
+}
+
+/* A new endpoint is found by ends that get its address and by no other: an end that has not left
+ * yet cannot send to it, and the shared memory of one on this machine has its name again. */
+static void weft_ofi_leave(struct fabric *fabric)
+{
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    if (r->tried)
+        forget(r);
 }
 
 static void weft_ofi_close(struct fabric *fabric)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
-    for (int i = 0; i < WEFT_OFI_ENTRIES; i++)
-        if (r->exposed[i].region)
-            weft_ofi_withdraw(fabric, r->exposed[i].region);
-    if (r->port.ep)
-        fi_close(&r->port.ep->fid);
-    r->port.ep = NULL;
-    /* What was still in use could not go before. */
-    for (int i = 0; i < WEFT_OFI_ENTRIES; i++)
-        if (r->exposed[i].mr)
-            fi_close(&r->exposed[i].mr->fid);
-    weft_ofi_mail_close(r);
-    if (r->arena_mr)
-        fi_close(&r->arena_mr->fid);
+    forget(r);
+    weft_ofi_deregister(r, true);
+    arena_deregister(r);
     weft_ofi_port_close(&r->port);
     if (r->arena)
         munmap(r->arena, r->arena_bytes);
@@ -188,9 +264,7 @@ static int weft_ofi_open(struct fabric **fabric, const struct fabric_want *want,
     prepare(r, facts, want);
     status = arena_open(r);
     if (!status)
-        status = weft_ofi_notes_open(r);
-    if (!status && want->verbs & VERB(AM))
-        status = weft_ofi_am_open(r);
+        status = weft_ofi_renew(r);
     if (status) {
         weft_ofi_close(&r->fabric);
         return status;
@@ -211,6 +285,7 @@ const struct fabric_ops weft_ofi_ops = {.abi = FABRIC_ABI,
                                         .withdraw = weft_ofi_withdraw,
                                         .address = weft_ofi_address,
                                         .connect = weft_ofi_connect,
+                                        .leave = weft_ofi_leave,
                                         .write = weft_ofi_write,
                                         .read = weft_ofi_read,
                                         .send = weft_ofi_send,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside ofi, the fabric on libfabric. A rail is one reliable datagram endpoint of a provider in a
- * domain, with one peer. Vendor's names begin with fi_, ours with weft_ofi_. Messages of the caller
- * are libfabric's own; active messages and our notes are tagged, and the tag counts what was
- * consumed.
+/* Inside ofi, the fabric on libfabric. A handle is a domain of a provider, with one
+ * reliable datagram endpoint for each meeting. The vendor's names begin with fi_, ours with
+ * weft_ofi_. Messages of the caller are libfabric's own; active messages and our notes are tagged,
+ * and the tag counts what was consumed.
  */
 #ifndef WEFT_FABRIC_OFI_H
 #define WEFT_FABRIC_OFI_H
@@ -46,6 +46,7 @@ struct weft_ofi_port {
     struct fid_av *av;
     struct fid_ep *ep;
     char name[FABRIC_DEVICE_MAX]; /* "tcp;ofi_rxm/lo" */
+    bool follows_here;            /* on IP, and no domain was named */
 };
 
 int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
@@ -53,6 +54,10 @@ int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), 
 /* Finds and opens what the device text means. */
 int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want);
 void weft_ofi_port_close(struct weft_ofi_port *port);
+
+/* The endpoint with its queue and addresses: it belongs to one meeting, the domain to all. */
+int weft_ofi_port_meet(struct weft_ofi_port *port);
+void weft_ofi_port_part(struct weft_ofi_port *port);
 
 /* Does the provider's name begin with this word, before any ';'? */
 bool weft_ofi_is(const struct fi_info *info, const char *provider);
@@ -81,9 +86,9 @@ struct weft_ofi_context {
 
 /* Memory of ours that the other end may reach. */
 struct weft_ofi_exposed {
-    struct region *region;
+    struct region *region; /* NULL, and mr not: withdrawn while it was in use */
     struct fid_mr *mr;
-    uint64_t key; /* as the other end says it: a word that nobody guesses */
+    uint64_t key; /* of this meeting, a word that nobody guesses; 0: not asked for yet */
 };
 
 struct weft_ofi_remote {
@@ -141,7 +146,7 @@ struct weft_ofi_bounce {
     bool filled;
 };
 
-/* Where the target pulls a message from; a short one is in it, behind the head. */
+/* Where the target pulls a message from; a short one is in it, after the head. */
 struct weft_ofi_news {
     struct {
         uint64_t number, entry, at, length;
@@ -187,8 +192,12 @@ struct weft_ofi {
     size_t inject;
     uint64_t virtual_address, local_mr; /* bits of the mode, or 0 */
     bool looks, linked, tried, said, heard, connected;
+    bool parted;   /* the other end has said that it leaves: its silence is no loss */
     bool raw, waw; /* the provider keeps this order of its own */
     bool amo_injects, pulls;
+    bool receives_am;  /* buffers for active messages are posted */
+    uint64_t bound_mr; /* bit of the mode, or 0: memory is registered with an endpoint */
+    uint64_t peer_pid; /* where the ends share memory */
     struct weft_ofi_slot *free;
     unsigned orders; /* writes and atomics under way */
 
@@ -203,7 +212,7 @@ struct weft_ofi {
     struct weft_ofi_remote remotes[WEFT_OFI_ENTRIES];
     const struct weft_ofi_remote *by_entry[WEFT_OFI_ENTRIES];
     int remote_count;
-    uint64_t word, next_key;
+    uint64_t word; /* the meeting's: an end that says it belongs to it */
     uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
     char *arena;
     size_t arena_bytes;
@@ -216,24 +225,38 @@ struct weft_ofi {
 /* ---- ofi.c ---- */
 
 /* Says that a call did not succeed; -FI_EAGAIN is silent. */
-int weft_ofi_refuse(const struct weft_ofi *rail, const char *what, ssize_t status);
+int weft_ofi_refuse(const struct weft_ofi *ofi, const char *what, ssize_t status);
+
+/* An endpoint to be met at, if there is none. */
+int weft_ofi_renew(struct weft_ofi *ofi);
 
 /* The connection is of no use any more. */
-void weft_ofi_lose(struct weft_ofi *rail, const char *reason);
+void weft_ofi_lose(struct weft_ofi *ofi, const char *reason);
 
 /* Does this error mean that? */
 bool weft_ofi_is_loss(int error);
 
 /* gpu: the region, if it is a GPU's; else NULL. */
-int weft_ofi_register(struct weft_ofi *rail, void *address, size_t length, const struct region *gpu,
+int weft_ofi_register(struct weft_ofi *ofi, void *address, size_t length, const struct region *gpu,
                       struct fid_mr **mr);
 
+/* ---- part.c ---- */
+
+/* Closes the endpoint, its queue and its addresses. */
+void weft_ofi_part(struct weft_ofi *ofi);
+
 /* ---- link.c ---- */
+
+/* Do both ends share memory, in which one that stops may hold a lock for ever? */
+bool weft_ofi_by_name(const struct weft_ofi *ofi);
+
+/* Memory that is not exposed any more, or whose registration goes with the endpoint, is let go. */
+void weft_ofi_deregister(struct weft_ofi *ofi, bool all);
 
 int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *key);
 void weft_ofi_withdraw(struct fabric *fabric, struct region *region);
 int weft_ofi_address(struct fabric *fabric, struct msg *mine);
-int weft_ofi_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_ofi_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote);
 
 /* ---- verbs.c ---- */
@@ -266,11 +289,11 @@ static inline int weft_ofi_peek(const struct xfer *x, void *to)
     return 0;
 }
 
-static inline void *weft_ofi_desc(const struct weft_ofi *rail, const struct region *region)
+static inline void *weft_ofi_desc(const struct weft_ofi *ofi, const struct region *region)
 {
-    for (int i = 0; i < WEFT_OFI_ENTRIES && rail->local_mr; i++)
-        if (rail->exposed[i].region == region)
-            return fi_mr_desc(rail->exposed[i].mr);
+    for (int i = 0; i < WEFT_OFI_ENTRIES && ofi->local_mr; i++)
+        if (ofi->exposed[i].region == region && ofi->exposed[i].mr)
+            return fi_mr_desc(ofi->exposed[i].mr);
     return NULL;
 }
 
@@ -279,13 +302,13 @@ static inline uint64_t weft_ofi_target(const struct weft_ofi_remote *remote, siz
     return remote->base + at;
 }
 
-static inline struct weft_ofi_slot *weft_ofi_slot_take(struct weft_ofi *rail, uint32_t verb,
+static inline struct weft_ofi_slot *weft_ofi_slot_take(struct weft_ofi *ofi, uint32_t verb,
                                                        uint64_t id, uint64_t length)
 {
-    struct weft_ofi_slot *slot = rail->free;
+    struct weft_ofi_slot *slot = ofi->free;
     if (!slot)
         return NULL;
-    rail->free = slot->next;
+    ofi->free = slot->next;
     slot->id = id;
     slot->length = length;
     slot->verb = verb;
@@ -293,68 +316,67 @@ static inline struct weft_ofi_slot *weft_ofi_slot_take(struct weft_ofi *rail, ui
     return slot;
 }
 
-static inline void weft_ofi_slot_give(struct weft_ofi *rail, struct weft_ofi_slot *slot)
+static inline void weft_ofi_slot_give(struct weft_ofi *ofi, struct weft_ofi_slot *slot)
 {
     if (slot->bounce)
-        rail->bounces[rail->bounces_free++] = slot->bounce;
-    rail->orders -= slot->orders;
+        ofi->bounces[ofi->bounces_free++] = slot->bounce;
+    ofi->orders -= slot->orders;
     slot->bounce = slot->to = NULL;
     slot->remote = NULL;
     slot->receive = NULL;
     slot->loop.size = 0;
     slot->taken = slot->orphan = slot->orders = slot->again = false;
-    slot->next = rail->free;
-    rail->free = slot;
+    slot->next = ofi->free;
+    ofi->free = slot;
 }
 
-static inline bool weft_ofi_slot_bounce(struct weft_ofi *rail, struct weft_ofi_slot *slot)
+static inline bool weft_ofi_slot_bounce(struct weft_ofi *ofi, struct weft_ofi_slot *slot)
 {
-    if (rail->bounces_free)
-        slot->bounce = rail->bounces[--rail->bounces_free];
+    if (ofi->bounces_free)
+        slot->bounce = ofi->bounces[--ofi->bounces_free];
     return slot->bounce;
 }
 
 /* From what a posting call said to what a verb returns. */
-static inline int weft_ofi_begun(struct weft_ofi *rail, struct weft_ofi_slot *slot, ssize_t status,
+static inline int weft_ofi_begun(struct weft_ofi *ofi, struct weft_ofi_slot *slot, ssize_t status,
                                  const char *what)
 {
     if (__builtin_expect(!status, 1))
         return LATER;
-    weft_ofi_slot_give(rail, slot);
-    return weft_ofi_refuse(rail, what, status);
+    weft_ofi_slot_give(ofi, slot);
+    return weft_ofi_refuse(ofi, what, status);
 }
 
-void weft_ofi_slot_done(struct weft_ofi *rail, struct weft_ofi_slot *slot, int status);
+void weft_ofi_slot_done(struct weft_ofi *ofi, struct weft_ofi_slot *slot, int status);
 
 /* ---- atomic.c ---- */
 
 int weft_ofi_atomic(struct fabric *fabric, const struct xfer *x);
 void weft_ofi_atomics(struct fid_domain *domain, struct fabric_facts *facts);
 /* A step of a loop is complete: true if there is another. */
-bool weft_ofi_atomic_again(struct weft_ofi *rail, struct weft_ofi_slot *slot);
-void weft_ofi_atomic_work(struct weft_ofi *rail);
+bool weft_ofi_atomic_again(struct weft_ofi *ofi, struct weft_ofi_slot *slot);
+void weft_ofi_atomic_work(struct weft_ofi *ofi);
 
 /* ---- poll.c: completions and events ---- */
 
 int weft_ofi_poll(struct fabric *fabric, struct completion *completions, int max);
-void weft_ofi_progress(struct weft_ofi *rail);
+void weft_ofi_progress(struct weft_ofi *ofi);
 
-static inline struct completion *weft_ofi_event(struct weft_ofi *rail)
+static inline struct completion *weft_ofi_event(struct weft_ofi *ofi)
 {
-    if (__builtin_expect(rail->count == WEFT_OFI_EVENTS, 0)) {
+    if (__builtin_expect(ofi->count == WEFT_OFI_EVENTS, 0)) {
         /* What was handed out goes; there is always some, since progress stops in time. */
-        rail->count -= rail->next;
-        __builtin_memmove(rail->events, rail->events + rail->next,
-                          rail->count * sizeof *rail->events);
-        rail->next = 0;
+        ofi->count -= ofi->next;
+        __builtin_memmove(ofi->events, ofi->events + ofi->next, ofi->count * sizeof *ofi->events);
+        ofi->next = 0;
     }
-    return &rail->events[rail->count++];
+    return &ofi->events[ofi->count++];
 }
 
 /* ---- notes.c: what the ends tell each other, and the tags ---- */
 
 enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED };
-enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM };
+enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM, NOTE_BYE };
 enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
 static const uint64_t weft_ofi_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
 
@@ -364,51 +386,51 @@ static inline uint64_t weft_ofi_tag_class(enum class class)
 }
 
 /* Every tag says how much its sender has consumed. */
-static inline uint64_t weft_ofi_tag(const struct weft_ofi *rail, enum class class, enum note kind)
+static inline uint64_t weft_ofi_tag(const struct weft_ofi *ofi, enum class class, enum note kind)
 {
     const uint64_t mask = (1U << COUNT_BITS) - 1;
     return weft_ofi_tag_class(class) | (uint64_t)kind << KIND_AT |
-           (rail->mail.consumed & mask) << COUNT_BITS | (rail->post.recycled & mask);
+           (ofi->mail.consumed & mask) << COUNT_BITS | (ofi->post.recycled & mask);
 }
 
 /* It is on its way. */
-static inline void weft_ofi_told(struct weft_ofi *rail)
+static inline void weft_ofi_told(struct weft_ofi *ofi)
 {
-    rail->post.told = rail->post.recycled;
-    rail->mail.told = rail->mail.consumed;
+    ofi->post.told = ofi->post.recycled;
+    ofi->mail.told = ofi->mail.consumed;
 }
 
-void weft_ofi_heed_tag(struct weft_ofi *rail, uint64_t tag);
-int weft_ofi_notes_open(struct weft_ofi *rail);
+void weft_ofi_heed_tag(struct weft_ofi *ofi, uint64_t tag);
+int weft_ofi_notes_open(struct weft_ofi *ofi);
 /* 0, -EAGAIN, or why not. */
-int weft_ofi_tell(struct weft_ofi *rail, enum note kind, const void *data, size_t length);
-void weft_ofi_note_arrived(struct weft_ofi *rail, struct weft_ofi_bounce *note,
+int weft_ofi_tell(struct weft_ofi *ofi, enum note kind, const void *data, size_t length);
+void weft_ofi_note_arrived(struct weft_ofi *ofi, struct weft_ofi_bounce *note,
                            const struct fi_cq_tagged_entry *entry);
-void weft_ofi_tell_owed(struct weft_ofi *rail);
+void weft_ofi_tell_owed(struct weft_ofi *ofi);
 
 /* ---- am.c ---- */
 
 int weft_ofi_am(struct fabric *fabric, const struct xfer *x);
-int weft_ofi_am_open(struct weft_ofi *rail);
-void weft_ofi_am_arrived(struct weft_ofi *rail, struct weft_ofi_bounce *in,
+int weft_ofi_am_open(struct weft_ofi *ofi);
+void weft_ofi_am_arrived(struct weft_ofi *ofi, struct weft_ofi_bounce *in,
                          const struct fi_cq_tagged_entry *entry);
-void weft_ofi_am_recycle(struct weft_ofi *rail);
+void weft_ofi_am_recycle(struct weft_ofi *ofi);
 
 /* ---- mail.c: messages ---- */
 
 int weft_ofi_send(struct fabric *fabric, const struct xfer *x);
 int weft_ofi_recv(struct fabric *fabric, const struct xfer *x);
-void weft_ofi_received(struct weft_ofi *rail, struct weft_ofi_receive *receive,
+void weft_ofi_received(struct weft_ofi *ofi, struct weft_ofi_receive *receive,
                        const struct fi_cq_tagged_entry *entry);
-void weft_ofi_receive_failed(struct weft_ofi *rail, struct weft_ofi_receive *receive,
+void weft_ofi_receive_failed(struct weft_ofi *ofi, struct weft_ofi_receive *receive,
                              uint64_t length, int status);
-void weft_ofi_mail_close(struct weft_ofi *rail);
+void weft_ofi_mail_leave(struct weft_ofi *ofi);
 /* Receives that are complete, in order. */
-void weft_ofi_release(struct weft_ofi *rail);
-void weft_ofi_pull_work(struct weft_ofi *rail);
-void weft_ofi_mark_work(struct weft_ofi *rail);
-void weft_ofi_note_pulled(struct weft_ofi *rail, uint64_t count);
+void weft_ofi_release(struct weft_ofi *ofi);
+void weft_ofi_pull_work(struct weft_ofi *ofi);
+void weft_ofi_mark_work(struct weft_ofi *ofi);
+void weft_ofi_note_pulled(struct weft_ofi *ofi, uint64_t count);
 /* False: it makes no sense. */
-bool weft_ofi_note_news(struct weft_ofi *rail, const void *note, size_t length);
+bool weft_ofi_note_news(struct weft_ofi *ofi, const void *note, size_t length);
 
 #endif

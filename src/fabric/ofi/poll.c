@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions: from libfabric's queue to whom they belong, and as events to the caller. */
+/* Completions: from libfabric's queue to the operation they belong to, and as events to the caller.
+ */
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>
@@ -99,6 +100,8 @@ static void trouble(struct weft_ofi *r, ssize_t status)
 void weft_ofi_progress(struct weft_ofi *r)
 {
     struct fi_cq_tagged_entry entries[BATCH];
+    if (__builtin_expect(!r->cq, 0))
+        return;
     ssize_t got = fi_cq_read(r->cq, entries, BATCH);
     for (ssize_t i = 0; i < got; i++)
         handle(r, &entries[i]);

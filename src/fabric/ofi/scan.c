@@ -236,7 +236,23 @@ static int choose(struct fi_info **info, const struct fabric_want *want)
 
 /* ---- a port ---- */
 
-static int open_all(struct weft_ofi_port *port)
+static void close_one(struct fid *fid)
+{
+    if (fid)
+        fi_close(fid);
+}
+
+void weft_ofi_port_part(struct weft_ofi_port *port)
+{
+    close_one(port->ep ? &port->ep->fid : NULL);
+    close_one(port->cq ? &port->cq->fid : NULL);
+    close_one(port->av ? &port->av->fid : NULL);
+    port->ep = NULL;
+    port->cq = NULL;
+    port->av = NULL;
+}
+
+int weft_ofi_port_meet(struct weft_ofi_port *port)
 {
     struct fi_cq_attr cq = {.size = (size_t)2 * WEFT_OFI_EVENTS,
                             .format = FI_CQ_FORMAT_TAGGED,
@@ -244,11 +260,7 @@ static int open_all(struct weft_ofi_port *port)
     struct fi_av_attr av = {.type = port->info->domain_attr->av_type, .count = 4};
     if (av.type == FI_AV_UNSPEC)
         av.type = FI_AV_TABLE;
-    int status = fi_fabric(port->info->fabric_attr, &port->fabric, NULL);
-    if (!status)
-        status = fi_domain(port->fabric, port->info, &port->domain, NULL);
-    if (!status)
-        status = fi_cq_open(port->domain, &cq, &port->cq, NULL);
+    int status = fi_cq_open(port->domain, &cq, &port->cq, NULL);
     if (!status)
         status = fi_av_open(port->domain, &av, &port->av, NULL);
     if (!status)
@@ -257,7 +269,19 @@ static int open_all(struct weft_ofi_port *port)
         status = fi_ep_bind(port->ep, &port->cq->fid, FI_TRANSMIT | FI_RECV);
     if (!status)
         status = fi_ep_bind(port->ep, &port->av->fid, 0);
-    return status ? status : fi_enable(port->ep);
+    if (!status)
+        status = fi_enable(port->ep);
+    if (status)
+        weft_ofi_port_part(port);
+    return status;
+}
+
+static int open_all(struct weft_ofi_port *port)
+{
+    int status = fi_fabric(port->info->fabric_attr, &port->fabric, NULL);
+    if (!status)
+        status = fi_domain(port->fabric, port->info, &port->domain, NULL);
+    return status ? status : weft_ofi_port_meet(port);
 }
 
 int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want)
@@ -266,6 +290,7 @@ int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *wan
     int status = choose(&port->info, want);
     if (status)
         return status;
+    port->follows_here = on_ip(port->info) && !strchr(want->device, '/');
     snprintf(port->name, sizeof port->name, "%s/%s", port->info->fabric_attr->prov_name,
              port->info->domain_attr->name);
     status = open_all(port);
@@ -276,24 +301,13 @@ int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *wan
                                port->name, fi_strerror(-status));
 }
 
-static void close_one(struct fid *fid)
-{
-    if (fid)
-        fi_close(fid);
-}
-
 void weft_ofi_port_close(struct weft_ofi_port *port)
 {
-    close_one(port->ep ? &port->ep->fid : NULL);
-    close_one(port->cq ? &port->cq->fid : NULL);
-    close_one(port->av ? &port->av->fid : NULL);
+    weft_ofi_port_part(port);
     close_one(port->domain ? &port->domain->fid : NULL);
     close_one(port->fabric ? &port->fabric->fid : NULL);
     if (port->info)
         fi_freeinfo(port->info);
-    port->ep = NULL;
-    port->cq = NULL;
-    port->av = NULL;
     port->domain = NULL;
     port->fabric = NULL;
     port->info = NULL;

@@ -13,7 +13,7 @@ struct small {
 };
 
 /* In a line, of a message in a slot: its length, the slot and the length of its header in one word,
- * and its first eight bytes, so that nobody has to fetch the slot to know who it is. */
+ * and its first eight bytes, so that the message is known without fetching the slot. */
 struct placed {
     uint64_t word, first;
 };
@@ -110,8 +110,12 @@ static int lend(struct soft *soft, const struct xfer *x, size_t total)
     return LATER;
 }
 
-static int refuse(const struct xfer *x)
+static int refuse(const struct soft *soft, const struct xfer *x)
 {
+    if (!soft->mail.arrival)
+        return fail(-ENOTSUP, "soft: opened without active messages");
+    if (!soft->mail.channel)
+        return fail(-ENOTCONN, "soft: an active message, and no other end is connected");
     if (x->header_bytes && x->header_bytes < sizeof x->header)
         return fail(-EINVAL, "soft: a header of %zu bytes is shorter than %zu", x->header_bytes,
                     sizeof x->header);
@@ -145,7 +149,7 @@ int soft_am(struct fabric *fabric, const struct xfer *x)
     struct soft_mail *m = &soft->mail;
     size_t total = x->header_bytes + x->length;
     if (!m->channel || !m->arrival || !acceptable(x, total))
-        return m->arrival ? refuse(x) : fail(-ENOTSUP, "soft: opened without active messages");
+        return refuse(soft, x);
     /* Messages never overtake each other. */
     if (soft->command_head != soft->command_tail)
         soft_ring(soft);
@@ -247,7 +251,7 @@ static int take_lent(struct soft *soft, struct completion *completion, const cha
     } else {
         memcpy(m->arrival + header_bytes, from, news.length - header_bytes);
     }
-    /* The sender waits for this one; nobody may come here again to tell him. */
+    /* The sender waits for this one, and perhaps no poll follows to tell it. */
     m->taken++;
     tell_taken(m);
     return arrived(completion, m->arrival, news.length);

@@ -79,26 +79,13 @@ int soft_gpu_advance(struct soft *soft, struct soft_command *command)
 
 /* ---- the other end's memory ---- */
 
-static int add_hex(struct msg *text, const char *key, const unsigned char *bytes, size_t length)
+static int read_handle(const struct msg *text, struct gpu_handle *handle)
 {
-    char hex[2 * GPU_HANDLE_BYTES + 1] = "";
-    for (size_t i = 0; i < length; i++)
-        snprintf(hex + 2 * i, sizeof hex - 2 * i, "%02x", bytes[i]);
-    return msg_add(text, "%s=%s\n", key, hex);
-}
-
-static int read_hex(const struct msg *text, const char *key, unsigned char *bytes, size_t length)
-{
-    char hex[2 * GPU_HANDLE_BYTES + 1] = "";
-    if (msg_value(text, key, hex, sizeof hex) || strlen(hex) != 2 * length)
-        return fail(-EPROTO, "soft: GPU memory without its handle");
-    for (size_t i = 0; i < length; i++) {
-        unsigned byte;
-        if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-            return fail(-EPROTO, "soft: a GPU's handle that cannot be read");
-        bytes[i] = (unsigned char)byte;
-    }
-    return 0;
+    size_t length = 0;
+    int status = msg_hex(text, "handle", handle->bytes, sizeof handle->bytes, &length);
+    if (!status && length != sizeof handle->bytes)
+        status = fail(-EPROTO, "soft: a GPU's handle of %zu bytes", length);
+    return status;
 }
 
 int soft_gpu_describe(const struct region *region, bool same_process, struct msg *text, int *fd)
@@ -109,7 +96,7 @@ int soft_gpu_describe(const struct region *region, bool same_process, struct msg
         status = msg_add(text, "memory=%s\ngpu=%u\nidentity=%s\n", region->kind->name,
                          region->device, handle.identity);
     if (!status)
-        status = add_hex(text, "handle", handle.bytes, sizeof handle.bytes);
+        status = msg_add_hex(text, "handle", handle.bytes, sizeof handle.bytes);
     *fd = handle.fd;
     return status;
 }
@@ -148,7 +135,7 @@ int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text
     if (!status)
         status = msg_value(text, "identity", handle.identity, sizeof handle.identity);
     if (!status)
-        status = read_hex(text, "handle", handle.bytes, sizeof handle.bytes);
+        status = read_handle(text, &handle);
     if (status || !kind || !kind->gpu)
         return fail(-EPROTO, "soft: the other end's GPU memory cannot be read");
     bool same = soft->link.same_process;
@@ -273,8 +260,20 @@ void soft_gpu_unpin(struct soft *soft)
         gpu_unpin(soft->gpu, soft->pins[--soft->pin_count]);
 }
 
-void soft_gpu_close(struct soft *soft)
+/* A GPU that only the other end's memory was on is not ours to keep. */
+void soft_gpu_leave(struct soft *soft)
 {
-    gpu_close(soft->gpu);
+    bool ours = false;
     free(soft->bounce);
+    soft->bounce = NULL;
+    soft->unpinned = soft->locked = false;
+    if (!soft->gpu)
+        return;
+    for (int i = 0; i < SOFT_ENTRIES; i++)
+        ours |= soft->exposed[i] && soft->exposed[i]->gpu;
+    if (!ours) {
+        gpu_close(soft->gpu);
+        soft->gpu = NULL;
+    }
+    soft_describe_path(soft->facts);
 }

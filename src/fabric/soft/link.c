@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How two ends get at each other's memory: each dials the other's PID, shows the nonce of this run,
- * and is sent descriptors. Both check who is on the other side of the socket, and that a
- * descriptor can no longer shrink: a truncated one would kill whoever touches it. */
+ * and is sent descriptors. Both check the user on the other side of the socket, and that a
+ * descriptor can no longer shrink: a truncated one would kill the process that touches it. */
 #include "fabric/soft/soft.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/memfd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,26 +20,41 @@ enum { MESSAGE_MAX = 512 };
 
 void soft_link_open(struct soft_link *link)
 {
-    *link = (struct soft_link){.dialled = -1};
+    *link = (struct soft_link){.dialled = -1, .partner = -1};
     for (int i = 0; i < SOFT_GUESTS; i++)
         link->guests[i] = -1;
 }
 
-void soft_link_close(struct soft *soft)
+static void close_socket(int *fd)
 {
-    struct soft_link *link = &soft->link;
-    for (int i = 0; i < SOFT_GUESTS; i++)
-        if (link->guests[i] >= 0)
-            close(link->guests[i]);
-    if (link->dialled >= 0)
-        close(link->dialled);
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void soft_link_leave(struct soft *soft)
+{
+    struct soft_link *link = &soft->link, next;
+    close_socket(&link->dialled);
+    close_socket(&link->partner);
     soft_gpu_unpin(soft);
+    if (link->same_process && link->received)
+        soft_portal_release(link->maps[0].address);
     for (size_t i = 0; i < LENGTH(link->maps); i++)
         if (link->maps[i].gpu)
             gpu_release(soft->gpu, link->maps[i].address);
         else if (link->maps[i].length)
             munmap(link->maps[i].address, link->maps[i].length);
-    soft_link_open(link);
+    soft_link_open(&next);
+    memcpy(next.guests, link->guests, sizeof next.guests);
+    *link = next;
+}
+
+void soft_link_close(struct soft *soft)
+{
+    soft_link_leave(soft);
+    for (int i = 0; i < SOFT_GUESTS; i++)
+        close_socket(&soft->link.guests[i]);
 }
 
 /* To a server only its own user, or root, may connect. Both ends judge alike. */
@@ -97,55 +113,85 @@ static int send_region(int socket, const struct region *region, uint64_t key, bo
     return status ? status : send_message(socket, &text, fd);
 }
 
-/* The portal first, then every entry that is linked. */
+/* The portal first, then every entry of this meeting. */
 static int give_all(struct soft *soft, int fd)
 {
     bool same_process = false;
     trusted(soft, fd, &same_process);
+    if (same_process) {
+        atomic_fetch_add(&soft->portal->holders, 1);
+        soft->portal_shared = true;
+    }
     int status = send_region(fd, &soft->portal_region, 0, same_process);
     for (int i = 0; i < SOFT_ENTRIES && !status; i++)
-        if (soft->exposed[i])
-            status = send_region(fd, soft->exposed[i], atomic_load(&soft->portal->entries[i].key),
-                                 same_process);
+        if (soft->keys[i])
+            status = send_region(fd, soft->exposed[i], soft->keys[i], same_process);
     return status;
+}
+
+static bool hung_up(int fd)
+{
+    struct pollfd look = {.fd = fd};
+    return poll(&look, 1, 0) > 0 && look.revents & (POLLHUP | POLLERR);
+}
+
+/* A place for one more: of those that wait, one that has gone, or in the end any. */
+static int *guest_place(struct soft_link *link)
+{
+    for (int i = 0; i < SOFT_GUESTS; i++)
+        if (link->guests[i] < 0)
+            return &link->guests[i];
+    for (int i = 0; i < SOFT_GUESTS; i++)
+        if (hung_up(link->guests[i])) {
+            close_socket(&link->guests[i]);
+            return &link->guests[i];
+        }
+    int *last = &link->guests[link->next_guest++ % SOFT_GUESTS];
+    close_socket(last);
+    return last;
 }
 
 static void welcome(struct soft *soft)
 {
-    int slot = 0;
-    while (slot < SOFT_GUESTS && soft->link.guests[slot] >= 0)
-        slot++;
-    if (slot == SOFT_GUESTS)
-        return;
     int fd = accept4(soft->nic.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
     if (trusted(soft, fd, NULL))
-        soft->link.guests[slot] = fd;
+        *guest_place(&soft->link) = fd;
     else
         close(fd);
 }
 
-static int serve_guests(struct soft *soft)
+/* Is it the other end of our meeting? Others wait: they may have dialled for a meeting that is yet
+ * to come. */
+static bool is_partner(int *guest, const char *nonce)
 {
+    char shown[SOFT_NONCE + 1];
+    ssize_t n = recv(*guest, shown, sizeof shown, MSG_DONTWAIT | MSG_PEEK);
+    if (n < 0 && errno == EAGAIN)
+        return false;
+    if (n <= 0 || hung_up(*guest)) {
+        close_socket(guest);
+        return false;
+    }
+    if (n != (ssize_t)strlen(nonce) || memcmp(shown, nonce, (size_t)n) != 0)
+        return false;
+    /* Closed with something unread, it would take from the other end what that has yet to read. */
+    return recv(*guest, shown, sizeof shown, MSG_DONTWAIT) == n;
+}
+
+static int serve_guests(struct soft *soft, const char *nonce)
+{
+    struct soft_link *link = &soft->link;
     welcome(soft);
     for (int i = 0; i < SOFT_GUESTS; i++) {
-        char nonce[sizeof soft->nonce + 1];
-        int fd = soft->link.guests[i];
-        if (fd < 0)
+        if (link->guests[i] < 0 || !is_partner(&link->guests[i], nonce))
             continue;
-        ssize_t n = recv(fd, nonce, sizeof nonce, MSG_DONTWAIT);
-        if (n < 0 && errno == EAGAIN)
-            continue;
-        if (n == (ssize_t)strlen(soft->nonce) && memcmp(nonce, soft->nonce, (size_t)n) == 0) {
-            /* It stays open until the link closes: to a reader that does not wait, the kernel may
-             * show the end of a connection before what was sent on it. */
-            int status = give_all(soft, fd);
-            soft->link.served = !status;
-            return status;
-        }
-        close(fd);
-        soft->link.guests[i] = -1;
+        link->partner = link->guests[i];
+        link->guests[i] = -1;
+        int status = give_all(soft, link->partner);
+        link->served = !status;
+        return status;
     }
     return 0;
 }
@@ -183,12 +229,18 @@ static int receive_region(int socket, struct msg *text, int *fd)
                              .msg_control = control.room,
                              .msg_controllen = sizeof control.room};
     ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    /* To a reader that does not wait the kernel may show the end of a connection before the last
+     * that was sent on it: that is there at a second look. */
+    if (n == 0 && !message.msg_controllen) {
+        message.msg_controllen = sizeof control.room;
+        n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    }
     if (n < 0 && errno == EAGAIN)
         return -EAGAIN;
     size_t count = n < 0 ? 0 : take_descriptors(&message, fd);
     if (n <= 0)
-        return fail(-ECONNABORTED, "soft: the other end refused to hand over its memory (another "
-                                   "user, or another run)");
+        return fail(-ECONNABORTED, "soft: the other end hung up before it handed over its memory: "
+                                   "it has left, or belongs to another user");
     if (count > 1)
         return fail(-EPROTO, "soft: a message with more than one descriptor");
     text->bytes[n] = '\0';
@@ -224,38 +276,44 @@ static int map_region(struct soft_link *link, struct soft_map *map, const struct
     return 0;
 }
 
-/* Gives every wanted key its address and its entry. */
-static int bind_remotes(struct soft_link *link, const struct msg *text, const struct soft_map *map,
-                        const struct msg *keys, int n, struct remote *remote)
+/* Which of the meeting's keys this memory is for, or -1. */
+static int wanted(const struct fabric_meeting *meeting, const struct msg *text)
 {
-    uint64_t key, wanted, length, index, mapped;
-    bool gpu = soft_gpu_said(text);
+    uint64_t key = 0, one = 0;
+    if (msg_number(text, "key", &key) || !key)
+        return -1;
+    for (int i = 0; i < meeting->count; i++)
+        if (!msg_number(&meeting->keys[i], "key", &one) && one == key)
+            return i;
+    return -1;
+}
+
+/* Gives the key its address and its entry. */
+static int bind_remote(struct soft_link *link, const struct msg *text, const struct soft_map *map,
+                       const struct msg *key, struct remote *remote)
+{
+    uint64_t number = 0, length = 0, index = 0, mapped = 0;
     struct soft_portal *portal = link->maps[0].address;
-    int status = msg_number(text, "key", &key);
+    int status = msg_number(text, "length", &mapped);
     if (!status)
-        status = msg_number(text, "length", &mapped);
-    for (int i = 0; i < n && !status; i++) {
-        if ((status = msg_number(&keys[i], "key", &wanted)) ||
-            (status = msg_number(&keys[i], "length", &length)) ||
-            (status = msg_number(&keys[i], "entry", &index)))
-            break;
-        if (wanted != key)
-            continue;
-        if (length > mapped || index >= SOFT_ENTRIES)
-            status = fail(-EPROTO, "soft: a key that does not fit its memory");
-        else
-            remote[i] = (struct remote){.address = map->address,
-                                        .length = length,
-                                        .gpu = gpu,
-                                        .key = key,
-                                        .own = &portal->entries[index]};
-        if (!status) {
-            link->regions[index].address = map->address;
-            link->regions[index].length = length;
-            link->regions[index].gpu = gpu;
-        }
-    }
-    return status;
+        status = msg_number(key, "key", &number);
+    if (!status)
+        status = msg_number(key, "length", &length);
+    if (!status)
+        status = msg_number(key, "entry", &index);
+    if (!status && (length > mapped || index >= SOFT_ENTRIES))
+        status = fail(-EPROTO, "soft: a key that does not fit its memory");
+    if (status)
+        return status;
+    *remote = (struct remote){.address = map->address,
+                              .length = length,
+                              .gpu = soft_gpu_said(text),
+                              .key = number,
+                              .own = &portal->entries[index]};
+    link->regions[index].address = map->address;
+    link->regions[index].length = length;
+    link->regions[index].gpu = remote->gpu;
+    return 0;
 }
 
 /* Both ends come to the same answer: the channel is in the portal of the lower name. */
@@ -268,34 +326,55 @@ static void open_mail(struct soft *soft)
     soft->mail.channel = mine > theirs ? &portal->channel : &soft->portal->channel;
 }
 
-static int receive_all(struct soft *soft, const struct msg *keys, int n, struct remote *remote)
+/* The portal, or memory that one of the keys is for; what nobody asked for is not mapped. */
+static int take_region(struct soft *soft, const struct fabric_meeting *meeting,
+                       const struct msg *text, int fd)
 {
     struct soft_link *link = &soft->link;
-    while (link->received < n + 1) {
+    struct soft_map *map = &link->maps[link->received];
+    if (link->received == 0) {
+        int status = map_region(link, map, text, fd);
+        if (!status && map->length && map->length < sizeof(struct soft_portal))
+            status = fail(-EPROTO, "soft: the other end's portal is too small");
+        return status;
+    }
+    int number = wanted(meeting, text);
+    if (number < 0)
+        return 0;
+    int status =
+        soft_gpu_said(text) ? soft_gpu_map(soft, map, text, fd) : map_region(link, map, text, fd);
+    return status ? status
+                  : bind_remote(link, text, map, &meeting->keys[number], &link->remotes[number]);
+}
+
+static bool complete(const struct soft_link *link, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!link->remotes[i].own)
+            return false;
+    return link->received > 0;
+}
+
+static int receive_all(struct soft *soft, const struct fabric_meeting *meeting,
+                       struct remote *remote)
+{
+    struct soft_link *link = &soft->link;
+    while (!complete(link, meeting->count)) {
         struct msg text = {0};
         int fd = -1;
+        if (link->received == (int)LENGTH(link->maps))
+            return fail(-EPROTO, "soft: a key without its memory");
         int status = receive_region(link->dialled, &text, &fd);
-        if (status && fd >= 0)
-            close(fd);
-        if (status)
-            return status == -EAGAIN ? 0 : status;
-        struct soft_map *map = &link->maps[link->received];
-        status = soft_gpu_said(&text) && link->received > 0 ? soft_gpu_map(soft, map, &text, fd)
-                                                            : map_region(link, map, &text, fd);
-        if (fd >= 0)
-            close(fd);
-        if (!status && link->received == 0 && map->length &&
-            map->length < sizeof(struct soft_portal))
-            status = fail(-EPROTO, "soft: the other end's portal is too small");
-        if (!status && link->received > 0)
-            status = bind_remotes(link, &text, map, keys, n, remote);
+        if (status == -EAGAIN)
+            return 0;
+        if (!status)
+            status = take_region(soft, meeting, &text, fd);
+        close_socket(&fd);
         if (status)
             return status;
         link->received++;
     }
-    for (int i = 0; i < n; i++)
-        if (!remote[i].own)
-            return fail(-EPROTO, "soft: a key without its memory");
+    memcpy(remote, link->remotes, (size_t)meeting->count * sizeof *remote);
     link->attached = true;
     open_mail(soft);
     return soft_gpu_join(soft);
@@ -311,8 +390,9 @@ int soft_link_address(const struct soft *soft, struct msg *mine)
                      (unsigned)geteuid());
 }
 
-static int dial(struct soft *soft, const struct msg *theirs)
+static int dial(struct soft *soft, const struct fabric_meeting *meeting)
 {
+    const struct msg *theirs = meeting->address;
     uint64_t nic = 0, pid = 0, vni = 0, user = 0;
     char mine[64] = "", host[64] = "";
     int status = msg_number(theirs, "nic", &nic);
@@ -352,29 +432,32 @@ static int dial(struct soft *soft, const struct msg *theirs)
                     (unsigned)nic, (unsigned)pid, strerror(-fd));
     if (!trusted(soft, fd, &soft->link.same_process)) {
         close(fd);
-        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to whom it says", (unsigned)nic,
-                    (unsigned)pid);
+        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to the user that it names",
+                    (unsigned)nic, (unsigned)pid);
     }
     soft->link.dialled = fd;
     soft->link.name = nic << 32 | pid;
-    if (send(fd, soft->nonce, strlen(soft->nonce), MSG_NOSIGNAL) < 0)
+    if (send(fd, meeting->nonce, strlen(meeting->nonce), MSG_NOSIGNAL) < 0)
         return fail(-errno, "soft: greeting the other end: %s", strerror(errno));
     return 0;
 }
 
-int soft_link_step(struct soft *soft, const struct msg *theirs, const struct msg *keys, int n,
-                   struct remote *remote)
+int soft_link_step(struct soft *soft, const struct fabric_meeting *meeting, struct remote *remote)
 {
     struct soft_link *link = &soft->link;
-    int status = 0;
-    if (n > SOFT_ENTRIES)
-        return fail(-EINVAL, "soft: %d keys, at most %d", n, SOFT_ENTRIES);
-    if (link->dialled < 0)
-        status = dial(soft, theirs);
+    int status;
+    if (meeting->count > SOFT_ENTRIES)
+        return fail(-EINVAL, "soft: %d keys, at most %d", meeting->count, SOFT_ENTRIES);
+    if (!*meeting->nonce || strlen(meeting->nonce) > SOFT_NONCE)
+        return fail(-EINVAL, "soft: a nonce of %zu characters, at most %d", strlen(meeting->nonce),
+                    SOFT_NONCE);
+    status = soft_portal_open(soft);
+    if (!status && link->dialled < 0)
+        status = dial(soft, meeting);
     if (!status && !link->served)
-        status = serve_guests(soft);
+        status = serve_guests(soft, meeting->nonce);
     if (!status && link->dialled >= 0 && !link->attached)
-        status = receive_all(soft, keys, n, remote);
+        status = receive_all(soft, meeting, remote);
     if (status)
         return status;
     return link->served && link->attached ? DONE : LATER;

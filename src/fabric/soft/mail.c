@@ -75,6 +75,14 @@ int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, si
     return send_now(soft, x, from, moved);
 }
 
+static int refuse(const struct soft *soft, const struct xfer *x, const char *what)
+{
+    if (!soft->mail.channel)
+        return fail(-ENOTCONN, "soft: a %s, and no other end is connected", what);
+    return fail(-ERANGE, "soft: a %s of %zu bytes at %zu of a buffer of %zu", what, x->length,
+                x->at, x->local->length);
+}
+
 int soft_send(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
@@ -82,8 +90,7 @@ int soft_send(struct fabric *fabric, const struct xfer *x)
     if ((x->how & HINT(INLINE) && x->length > SOFT_IDC) || soft_out_of_reach(soft, x))
         return soft_refuse_immediate(x);
     if (!soft->mail.channel || !soft_fits(x))
-        return fail(-ERANGE, "soft: a message of %zu bytes at %zu of a buffer of %zu", x->length,
-                    x->at, x->local->length);
+        return refuse(soft, x, "message");
     /* Messages never overtake each other. */
     bool waits = soft->command_head != soft->command_tail;
     if (!(x->how & HINT(LL)) || waits || (x->length > SOFT_PIECE && !(x->how & HINT(RENDEZVOUS))))
@@ -96,8 +103,7 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     struct soft *soft = (struct soft *)fabric;
     struct soft_mail *m = &soft->mail;
     if (!m->channel || !soft_fits(x))
-        return fail(-ERANGE, "soft: a receive of %zu bytes at %zu of a buffer of %zu", x->length,
-                    x->at, x->local->length);
+        return refuse(soft, x, "receive");
     uint64_t slot = m->posted % SOFT_RING, entry = 0;
     if (m->posted - m->filled == SOFT_RING)
         return -EAGAIN;
@@ -110,7 +116,7 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     m->receives[slot].id = x->id;
     if (soft->gpu)
         m->into_gpu[slot] = x->local->gpu;
-    /* Written only when it changes: the sender keeps it in his cache. */
+    /* Written only when it changes: the sender keeps it in its cache. */
     struct soft_posted *p = &m->channel->posted[m->side][slot];
     if (p->at != x->at || p->length != x->length || p->entry != entry)
         *p = (struct soft_posted){.at = x->at, .length = x->length, .entry = entry};
@@ -164,7 +170,7 @@ static inline int take_inline(struct soft *soft, struct completion *completion, 
 }
 
 /* The target's side of a rendezvous: a piece a poll. That it is done is told by a counter, which
- * the sender sees even while messages wait before him for a receive. */
+ * the sender sees even while messages before its own wait for a receive. */
 static int take_pull(struct soft *soft, struct completion *completion, const char *data)
 {
     struct soft_mail *m = &soft->mail;
@@ -198,7 +204,7 @@ static int take_pull(struct soft *soft, struct completion *completion, const cha
     return filled(m, completion, news.length);
 }
 
-/* The initiator's: the oldest of his that was pulled. */
+/* The initiator's side: the oldest of its messages that was pulled. */
 static int next_pulled(struct soft_mail *m, struct completion *completion)
 {
     const struct soft_counters *theirs = &m->channel->counters[!m->side];
@@ -309,7 +315,7 @@ int soft_poll(struct fabric *fabric, struct completion *completions, int max)
             return status;
         if (!status)
             break;
-        /* The data of an arrival stays until the next poll: nothing may come behind it. */
+        /* The data of an arrival stays until the next poll: no completion may follow it. */
         if (completions[got++].verb == VERB_ARRIVAL)
             break;
     }

@@ -20,7 +20,8 @@ enum {
     SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
     SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
     SOFT_BOUNCE = 4096,
-    SOFT_GUESTS = 4
+    SOFT_GUESTS = 64, /* ends that may dial before we meet them */
+    SOFT_NONCE = 64   /* characters */
 };
 
 /* ---- nic.c: names ---- */
@@ -42,7 +43,7 @@ int soft_nic_dial(unsigned address, uint64_t vni, unsigned pid);
 /* What nobody can do to shared memory any more: set here, checked on receipt. */
 #define SOFT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* ---- soft.c: what both halves see ---- */
+/* ---- soft.c: what both ends see ---- */
 
 /* A list entry, in the target's portal. key 0: not linked. */
 struct soft_entry {
@@ -76,15 +77,15 @@ struct soft_line {
     char data[SOFT_LINE_BYTES];
 };
 
-/* A posted receive, as the sender sees it: he puts longer messages there himself. */
+/* A posted receive, as the sender sees it: it puts longer messages there itself. */
 struct soft_posted {
     uint64_t at, length;
     uint64_t entry; /* which of the receiver's list entries */
 };
 
-/* The same, and more, in full: for whoever lacks room or receives, or cannot see the newest message
- * because an older one waits for a receive. sent is written before the others and read after
- * them: what a message up to that number says is older than what stands here. */
+/* The same, and more, in full: for an end that lacks room or receives, or cannot see the newest
+ * message because an older one waits for a receive. sent is written before the others and read
+ * after them: what a message up to that number says is older than what stands here. */
 struct soft_counters {
     alignas(128) _Atomic uint64_t sent;
     _Atomic uint64_t acked, posted;
@@ -97,10 +98,10 @@ struct soft_counters {
 struct soft_slot {
     char before[2048];
     char payload[SOFT_SLOT_BYTES];
-    char behind[2048];
+    char after[2048];
 };
 
-/* Messages between two ends, in the portal of the one with the lower name. [0] is his. */
+/* Messages between two ends, in the portal of the one with the lower name. [0] is for that end. */
 struct soft_channel {
     alignas(128) struct soft_half hot[2];
     struct soft_counters counters[2];
@@ -110,9 +111,12 @@ struct soft_channel {
     alignas(4096) struct soft_slot slots[2][SOFT_SLOTS];
 };
 
-/* What the initiators of another process see of this end. */
+/* What the other end of one meeting sees of this one. The next meeting gets another: what an end
+ * that has not left yet still does in this one is seen by nobody. */
 struct soft_portal {
     struct soft_entry entries[SOFT_ENTRIES];
+    _Atomic uint32_t holders; /* of one process: the last of them unmaps it */
+    uint64_t mapped;
     _Atomic uint32_t amo_lock; /* for CPUs that cannot swap 16 bytes */
     struct soft_channel channel;
 };
@@ -181,7 +185,7 @@ struct soft_command {
     char idc[SOFT_IDC];
 };
 
-/* A mapping of the other end's memory, undone at close. */
+/* A mapping of the other end's memory, undone when we leave. */
 struct soft_map {
     void *address;
     size_t length; /* 0: it is our own process's, not ours to unmap */
@@ -192,12 +196,15 @@ struct soft_map {
 
 struct soft_link {
     int dialled;             /* our connection to them, -1: not yet */
-    int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen */
+    int partner;             /* theirs to us, -1: not yet */
+    int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen, or of another meeting */
+    unsigned next_guest;     /* the one that goes if there are too many */
     uint64_t name;           /* theirs: NIC and PID */
     bool served, attached;   /* they have ours; we have theirs */
     bool same_process;
     int received; /* messages so far */
     struct soft_map maps[1 + SOFT_ENTRIES];
+    struct remote remotes[SOFT_ENTRIES]; /* one for each key of the meeting */
     /* Their regions by list entry, for messages. */
     struct {
         char *address;
@@ -214,12 +221,13 @@ struct soft {
     struct soft_nic nic;
     struct soft_portal *portal;
     struct region portal_region;
+    bool portal_shared; /* with another end of this process */
     struct region *exposed[SOFT_ENTRIES];
+    uint64_t keys[SOFT_ENTRIES]; /* of this meeting; 0: nobody has asked for it yet */
     struct soft_link link;
     struct soft_mail mail;
     bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
-    char nonce[65];
-    struct gpu *gpu; /* makes all copies, if memory of either end is a GPU's; else NULL */
+    struct gpu *gpu;          /* makes all copies, if memory of either end is a GPU's; else NULL */
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
@@ -231,6 +239,17 @@ struct soft {
     bool locked;   /* all host memory of copies is, and was so before the first one */
     struct fabric_facts *facts;
 };
+
+/* ---- soft.c ---- */
+
+/* A portal for this meeting, if there is none yet. */
+int soft_portal_open(struct soft *soft);
+
+/* One that ends of the same process share is not used here any more. */
+void soft_portal_release(struct soft_portal *portal);
+
+/* The path of the bytes and what completions of copies prove, without a GPU. */
+void soft_describe_path(struct fabric_facts *facts);
 
 /* The payload travels in the command. */
 static inline bool soft_immediate(const struct xfer *x)
@@ -254,7 +273,11 @@ static inline bool soft_out_of_reach(const struct soft *soft, const struct xfer 
 /* Why immediate data does not fit: -errno. */
 int soft_refuse_immediate(const struct xfer *x);
 
-/* ---- soft.c: the command queue ---- */
+/* ---- command.c: writes, reads, atomics, and the command queue ---- */
+
+int soft_write(struct fabric *fabric, const struct xfer *x);
+int soft_read(struct fabric *fabric, const struct xfer *x);
+int soft_atomic(struct fabric *fabric, const struct xfer *x);
 
 /* NULL: no room. */
 struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct xfer *x);
@@ -311,18 +334,20 @@ int soft_gpu_expose(struct soft *soft, const struct region *region);
 void soft_gpu_withdraw(struct soft *soft, const struct region *region);
 int soft_gpu_join(struct soft *soft);
 void soft_gpu_unpin(struct soft *soft);
-void soft_gpu_close(struct soft *soft);
+/* After all of the other end's memory is released. */
+void soft_gpu_leave(struct soft *soft);
 
 /* ---- link.c ---- */
 
 void soft_link_open(struct soft_link *link);
+/* Lets go of the other end; ends that wait to be met stay. */
+void soft_link_leave(struct soft *soft);
 void soft_link_close(struct soft *soft);
 
 /* Where this end can be dialled. */
 int soft_link_address(const struct soft *soft, struct msg *mine);
 
 /* One step, never waiting: DONE, LATER or -errno. */
-int soft_link_step(struct soft *soft, const struct msg *theirs, const struct msg *keys, int n,
-                   struct remote *remote);
+int soft_link_step(struct soft *soft, const struct fabric_meeting *meeting, struct remote *remote);
 
 #endif

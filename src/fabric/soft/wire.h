@@ -16,7 +16,7 @@ enum {
     CODE_PLACED = SOFT_LINE_BYTES + 1, /* it was put into the posted receive */
     CODE_PULL,                         /* it is to be pulled into one */
     CODE_AM_WORD,                      /* an active message that is a header of eight bytes */
-    CODE_AM_LINE,                      /* one in the line, behind its length */
+    CODE_AM_LINE,                      /* one in the line, after its length */
     CODE_AM_SLOT,                      /* one in a slot */
     CODE_AM_LENT                       /* one to be pulled; its header is in the slot */
 };

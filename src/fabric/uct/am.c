@@ -75,6 +75,15 @@ static void drop_given(struct weft_uct *l)
     }
 }
 
+void weft_uct_events_drop(struct weft_uct *l)
+{
+    for (; l->next < l->count; l->next++)
+        if (l->events[l->next].verb == VERB_ARRIVAL && l->events[l->next].data)
+            weft_uct_drop(l, packet_of(l->events[l->next].data));
+    l->next = l->count = 0;
+    drop_given(l);
+}
+
 /* What is looked at lasts until the next poll. */
 static void give(struct weft_uct *l, const void *data)
 {
@@ -114,7 +123,8 @@ static int poll_more(struct weft_uct *l, struct completion *completions, int max
     return got;
 }
 
-/* Arrivals that nobody looks into go straight to whoever polls, if nothing is before them. */
+/* Arrivals whose data is not looked at go straight to the caller of poll, if no event is before
+ * them. */
 int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;

@@ -216,6 +216,7 @@ void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts
     proofs(weft_uct_settle(port), facts);
     hints(port, facts);
     gpus(port, facts);
+    facts->follows_here = port->follows_here;
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
     snprintf(facts->form, sizeof facts->form, "uct %s/%s (UCX %d.%d)", place->transport,
              place->device, UCT_VERNO_MAJOR, UCT_VERNO_MINOR);

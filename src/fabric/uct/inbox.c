@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of any size, the receiver's side: packets go straight into the posted buffer, or are
- * kept aside until there is one. What the other end tells of itself is never behind a message that
- * waits. */
+ * kept aside until there is one. What the other end tells of itself never waits for a message
+ * before it. */
 #include "fabric/uct/uct.h"
 
 #include <errno.h>
@@ -13,6 +13,8 @@ int weft_uct_recv(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
     struct weft_uct_mail *m = &l->mail;
+    if (!l->connected)
+        return weft_uct_host->fail(-ENOTCONN, "uct: not connected");
     if (!weft_uct_in_buffer(x))
         return weft_uct_host->fail(-ERANGE, "uct: a receive of %zu bytes at %zu of a buffer of %zu",
                                    x->length, x->at, x->local->length);
@@ -87,7 +89,7 @@ static void unpack(void *arg, const void *data, size_t length)
     memcpy(arg, data, length);
 }
 
-/* The target's side of a rendezvous: a interval a poll. DONE when all is here. */
+/* The target's side of a rendezvous: one piece in each poll. DONE when all is here. */
 static int pull(struct weft_uct *l, const char *data, size_t length)
 {
     struct weft_uct_mail *m = &l->mail;
@@ -181,7 +183,10 @@ static void heed(struct weft_uct *l, enum kind kind, const char *data, size_t le
         break;
     case WITHDRAWN:
         if (word < WEFT_UCT_ENTRIES)
-            l->notice.alive[word] = 0;
+            l->notice->alive[word] = 0;
+        break;
+    case BYE:
+        l->parted = true;
         break;
     case ACK:
         break;

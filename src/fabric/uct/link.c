@@ -13,44 +13,20 @@
 
 enum { LINE = 64 };
 
-/* ---- bytes as text ---- */
-
-static int add_bytes(struct msg *msg, const char *key, const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    int status = weft_uct_host->msg_add(msg, "%s=", key);
-    for (size_t i = 0; i < length && !status; i++)
-        status = weft_uct_host->msg_add(msg, "%02x", at[i]);
-    return status ? status : weft_uct_host->msg_add(msg, "\n");
-}
-
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Exactly length bytes, or nothing. */
 static int get_bytes(const struct msg *msg, const char *key, void *bytes, size_t length)
 {
-    char text[2 * WEFT_UCT_RKEY_MAX + 2] = "";
-    int status = weft_uct_host->msg_value(msg, key, text, sizeof text);
-    if (status && status != -ENOENT)
+    size_t got = 0;
+    int status = weft_uct_host->msg_hex(msg, key, bytes, length, &got);
+    if (status || got == length)
         return status;
-    if (status || strlen(text) != 2 * length)
-        return weft_uct_host->fail(-EPROTO, "uct: the other end gave no %s of %zu bytes", key,
-                                   length);
-    for (size_t i = 0; i < length; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return weft_uct_host->fail(-EPROTO, "uct: the other end's %s is no number", key);
-        ((unsigned char *)bytes)[i] = (unsigned char)(high << 4 | low);
-    }
-    return 0;
+    return weft_uct_host->fail(-EPROTO, "uct: the other end's %s has %zu bytes, not %zu", key, got,
+                               length);
 }
 
 /* ---- memory ---- */
 
-/* Behind what was asked for stands the mark, in a line of its own. */
+/* The mark follows the bytes that were asked for, in a line of its own. */
 static size_t mark_at(size_t length)
 {
     return (length + LINE - 1) / LINE * LINE;
@@ -117,7 +93,7 @@ static int print_key(const struct weft_uct *l, const struct weft_uct_exposed *e,
         return weft_uct_host->fail(-EMSGSIZE, "uct: a key of %zu bytes", size);
     if (size)
         packs = uct_md_mkey_pack(l->port.place.domain, e->memh, packed);
-    return packs == UCS_OK ? add_bytes(key, "rkey", packed, size)
+    return packs == UCS_OK ? weft_uct_host->msg_add_hex(key, "rkey", packed, size)
                            : weft_uct_refuse(l, "packing a key", packs);
 }
 
@@ -134,25 +110,56 @@ static void unexpose(struct weft_uct *l, struct weft_uct_exposed *e)
     *e = (struct weft_uct_exposed){0};
 }
 
+/* The key that is good for this meeting. */
+static int give_key(struct weft_uct *l, struct weft_uct_exposed *e, struct msg *key)
+{
+    int status = e->key ? 0 : weft_uct_host->random_word(&e->key);
+    if (!status && e->mark)
+        *e->mark = e->key;
+    return status ? status : print_key(l, e, key);
+}
+
+static struct weft_uct_exposed *find(struct weft_uct *l, const struct region *region)
+{
+    for (struct weft_uct_exposed *e = l->exposed; e < l->exposed + WEFT_UCT_ENTRIES; e++)
+        if (e->region == region)
+            return e;
+    return NULL;
+}
+
 int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *key)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
-    struct weft_uct_exposed *e = l->exposed;
-    while (e < l->exposed + WEFT_UCT_ENTRIES && e->region)
-        e++;
-    if (e == l->exposed + WEFT_UCT_ENTRIES)
+    struct weft_uct_exposed *e = find(l, region);
+    if (e)
+        return give_key(l, e, key);
+    e = find(l, NULL);
+    if (!e)
         return weft_uct_host->fail(-ENOSPC, "uct: more than %d regions", WEFT_UCT_ENTRIES);
     int status = region->address ? enlist(l, region, e) : place(l, region, e);
     if (status)
         return status;
     e->region = region;
-    e->key = (l->mail.word ^ (uint64_t)getpid() << 20 ^ (uint64_t)(uintptr_t)region->address) | 1;
-    if (e->mark)
-        *e->mark = e->key;
-    status = print_key(l, e, key);
+    status = give_key(l, e, key);
     if (status)
         unexpose(l, e);
     return status;
+}
+
+void weft_uct_lock(struct weft_uct *l)
+{
+    for (struct weft_uct_exposed *e = l->exposed; e < l->exposed + WEFT_UCT_ENTRIES; e++) {
+        e->key = 0;
+        if (e->mark)
+            *e->mark = 0;
+    }
+}
+
+void weft_uct_unexpose(struct weft_uct *l)
+{
+    for (struct weft_uct_exposed *e = l->exposed; e < l->exposed + WEFT_UCT_ENTRIES; e++)
+        if (e->region)
+            unexpose(l, e);
 }
 
 /* Puts a word of our note into their notice. */
@@ -178,9 +185,10 @@ void weft_uct_withdraw(struct fabric *fabric, struct region *region)
     for (int i = 0; i < WEFT_UCT_ENTRIES; i++) {
         if (l->exposed[i].region != region)
             continue;
-        if (l->connected && l->has_notice)
+        bool hears = l->connected && !l->parted && !(l->todo & TODO_LOST);
+        if (hears && l->has_notice)
             (void)tell(l, offsetof(struct weft_uct_notice, alive) + (size_t)i * sizeof(uint64_t));
-        else if (l->connected && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
+        else if (hears && l->am_max[LAYOUT_SHORT] && !l->exposed[i].mark)
             weft_uct_mail_withdrawn(l, (uint64_t)i);
         weft_uct_drain(l);
         unexpose(l, &l->exposed[i]);
@@ -221,7 +229,7 @@ static int add_endpoint(struct weft_uct *l, struct msg *mine)
         status = uct_ep_get_address(l->ep, (uct_ep_addr_t *)(void *)bytes);
     if (status != UCS_OK)
         return weft_uct_refuse(l, "an endpoint", status);
-    return add_bytes(mine, "ep", bytes, l->port.attr.ep_addr_len);
+    return weft_uct_host->msg_add_hex(mine, "ep", bytes, l->port.attr.ep_addr_len);
 }
 
 int weft_uct_address(struct fabric *fabric, struct msg *mine)
@@ -233,19 +241,21 @@ int weft_uct_address(struct fabric *fabric, struct msg *mine)
         attr->ep_addr_len > WEFT_UCT_ADDRESS_MAX)
         return weft_uct_host->fail(-EMSGSIZE, "uct: %s has addresses of more than %d bytes",
                                    l->port.place.transport, WEFT_UCT_ADDRESS_MAX);
+    int renewed = l->renewed ? 0 : weft_uct_renew(l);
+    if (renewed)
+        return renewed;
     ucs_status_t status =
         uct_iface_get_device_address(l->port.iface, (uct_device_addr_t *)(void *)device);
     if (status == UCS_OK && to_iface(l))
         status = uct_iface_get_address(l->port.iface, (uct_iface_addr_t *)(void *)iface);
     if (status != UCS_OK)
         return weft_uct_refuse(l, "an address", status);
-    int printed =
-        weft_uct_host->msg_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
-                                 l->port.place.transport, (uint64_t)(uintptr_t)&l->notice);
+    int printed = weft_uct_host->msg_print(mine, "transport=%s\nnotice=0x%" PRIx64 "\n",
+                                           l->port.place.transport, (uint64_t)(uintptr_t)l->notice);
     if (!printed)
-        printed = add_bytes(mine, "device", device, attr->device_addr_len);
+        printed = weft_uct_host->msg_add_hex(mine, "device", device, attr->device_addr_len);
     if (!printed && to_iface(l))
-        printed = add_bytes(mine, "iface", iface, attr->iface_addr_len);
+        printed = weft_uct_host->msg_add_hex(mine, "iface", iface, attr->iface_addr_len);
     else if (!printed)
         printed = add_endpoint(l, mine);
     return printed;
@@ -368,25 +378,27 @@ static int add_remote(struct weft_uct *l, const struct msg *key)
         length > SIZE_MAX - (size_t)2 * LINE)
         return weft_uct_host->fail(-EPROTO, "uct: the other end's key makes no sense");
     r->length = (size_t)length;
-    l->notice.alive[entry] = r->key;
-    r->alive = &l->notice.alive[entry];
+    l->notice->alive[entry] = r->key;
+    r->alive = &l->notice->alive[entry];
     l->by_entry[entry] = r;
     status = unlock(l, r, key, mark);
     l->remote_count += r->unpacked || !status;
     return status;
 }
 
-static int link_up(struct weft_uct *l, const struct msg *theirs, const struct msg *keys, int n)
+static int link_up(struct weft_uct *l, const struct fabric_meeting *meeting)
 {
+    const struct msg *theirs = meeting->address;
     int status = l->tried ? weft_uct_host->fail(-ENOTCONN, "uct: the ends did not come together")
                           : same_transport(l, theirs);
     l->tried = true;
-    if (!status && n > WEFT_UCT_ENTRIES)
+    l->mail.word = fabric_nonce_word(meeting->nonce);
+    if (!status && meeting->count > WEFT_UCT_ENTRIES)
         status = weft_uct_host->fail(-ENOSPC, "uct: more than %d regions", WEFT_UCT_ENTRIES);
     if (!status)
         status = weft_uct_host->msg_number(theirs, "notice", &l->their_notice);
-    for (int i = 0; i < n && !status; i++)
-        status = add_remote(l, &keys[i]);
+    for (int i = 0; i < meeting->count && !status; i++)
+        status = add_remote(l, &meeting->keys[i]);
     if (!status)
         status = make_endpoint(l, theirs);
     l->linked = !status;
@@ -396,7 +408,7 @@ static int link_up(struct weft_uct *l, const struct msg *theirs, const struct ms
 /* A word each way: by active message, or else by a put, if that needs no key. */
 static int hello(struct weft_uct *l)
 {
-    const volatile uint64_t *heard = &l->notice.hello;
+    const volatile uint64_t *heard = &l->notice->hello;
     bool puts =
         l->put_max[LAYOUT_ZCOPY] && !(l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_RKEY);
     if (has_am(l))
@@ -415,14 +427,14 @@ static int hello(struct weft_uct *l)
     return *heard == l->mail.word && !l->taken ? DONE : LATER;
 }
 
-int weft_uct_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_uct_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
-    int status = l->linked ? 0 : link_up(l, theirs, keys, n);
+    int status = l->linked ? 0 : link_up(l, meeting);
     if (status)
         return status;
-    for (int i = 0; i < n && i < l->remote_count; i++)
+    for (int i = 0; i < meeting->count && i < l->remote_count; i++)
         remote[i] = (struct remote){.length = l->remotes[i].length,
                                     .key = l->remotes[i].key,
                                     .base = l->remotes[i].base,

@@ -24,12 +24,9 @@ static inline uint64_t head_of(const struct weft_uct_mail *m, enum kind kind)
     return m->consumed << KIND_BITS | (uint64_t)kind;
 }
 
-void weft_uct_mail_open(struct weft_uct *l, const char *nonce)
+void weft_uct_mail_open(struct weft_uct *l)
 {
     struct weft_uct_mail *m = &l->mail;
-    m->word = 14695981039346656037U;
-    for (const char *at = nonce; *at; at++)
-        m->word = (m->word ^ (unsigned char)*at) * 1099511628211U;
     m->zcopy = l->am_max[LAYOUT_ZCOPY] > (size_t)2 * HEAD &&
                l->port.attr.cap.am.max_hdr >= (size_t)2 * HEAD;
     m->whole_most = l->am_max[LAYOUT_BCOPY] > HEAD ? l->am_max[LAYOUT_BCOPY] - HEAD : 0;
@@ -39,13 +36,16 @@ void weft_uct_mail_open(struct weft_uct *l, const char *nonce)
     m->last = &m->first;
 }
 
-void weft_uct_mail_close(struct weft_uct *l)
+void weft_uct_mail_leave(struct weft_uct *l)
 {
+    bool pulls = l->mail.pulls;
     while (l->mail.first) {
         struct weft_uct_packet *packet = l->mail.first;
         l->mail.first = packet->next;
-        free(packet);
+        weft_uct_drop(l, packet);
     }
+    l->mail = (struct weft_uct_mail){.pulls = pulls};
+    weft_uct_mail_open(l);
 }
 
 /* ---- packets out ---- */
@@ -108,11 +108,16 @@ int weft_uct_mail_hello(struct weft_uct *l)
     return m->said && m->heard ? DONE : LATER;
 }
 
-/* If there is no room for it, or nobody, it is not told: whoever leaves does not wait, and has said
- * why he does. */
+/* If there is no room for it, or nobody, the other end is not told: we do not wait for it. */
 void weft_uct_mail_withdrawn(struct weft_uct *l, uint64_t entry)
 {
     (void)try_put(l, WITHDRAWN, &entry, sizeof entry);
+}
+
+void weft_uct_mail_bye(struct weft_uct *l)
+{
+    uint64_t nothing = 0;
+    (void)try_put(l, BYE, &nothing, sizeof nothing);
 }
 
 /* ---- messages out ---- */
@@ -120,14 +125,16 @@ void weft_uct_mail_withdrawn(struct weft_uct *l, uint64_t entry)
 static void out_complete(struct weft_uct_outgoing *o, int status)
 {
     o->complete = true;
-    *weft_uct_event(o->lane) =
+    *weft_uct_event(o->uct) =
         (struct completion){.id = o->id, .verb = VERB_SEND, .status = status, .length = o->length};
 }
 
 static void out_done(uct_completion_t *done)
 {
     struct weft_uct_outgoing *o = (struct weft_uct_outgoing *)done;
-    out_complete(o, done->status == UCS_OK ? 0 : weft_uct_refuse(o->lane, "send", done->status));
+    if (o->uct->draining)
+        return;
+    out_complete(o, done->status == UCS_OK ? 0 : weft_uct_refuse(o->uct, "send", done->status));
 }
 
 static ucs_status_t put_fragment(struct weft_uct *l, struct weft_uct_outgoing *o, size_t piece)
@@ -241,7 +248,7 @@ static int enqueue(struct weft_uct *l, const struct xfer *x, bool pull)
         return -EAGAIN;
     struct weft_uct_outgoing *o = &m->out[m->out_head % WEFT_UCT_SENDS];
     *o = (struct weft_uct_outgoing){.done = {.func = out_done, .count = 1, .status = UCS_OK},
-                                    .lane = l,
+                                    .uct = l,
                                     .from = x->local->address + x->at,
                                     .memh = weft_uct_memh(l, x->local),
                                     .length = x->length,
@@ -265,7 +272,9 @@ int weft_uct_send(struct fabric *fabric, const struct xfer *x)
     struct weft_uct *l = (struct weft_uct *)fabric;
     struct weft_uct_mail *m = &l->mail;
     bool rendezvous = x->how & HINT(RENDEZVOUS) && m->pulls;
-    if (!l->connected || !weft_uct_in_buffer(x))
+    if (!l->connected)
+        return weft_uct_host->fail(-ENOTCONN, "uct: not connected");
+    if (!weft_uct_in_buffer(x))
         return weft_uct_host->fail(-ERANGE, "uct: a message of %zu bytes at %zu of a buffer of %zu",
                                    x->length, x->at, x->local->length);
     /* Messages never overtake each other. */

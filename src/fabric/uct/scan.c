@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,18 @@ static ucs_status_t open_iface(struct weft_uct_port *port, uct_error_handler_t l
     return status;
 }
 
+ucs_status_t weft_uct_port_renew(struct weft_uct_port *port, uct_error_handler_t lost, void *arg)
+{
+    if (port->iface)
+        uct_iface_close(port->iface);
+    port->iface = NULL;
+    ucs_status_t status = open_iface(port, lost, arg);
+    if (status != UCS_OK)
+        return status;
+    uct_iface_progress_enable(port->iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    return uct_iface_query(port->iface, &port->attr);
+}
+
 static ucs_status_t open_place(struct weft_uct_port *port, uct_error_handler_t lost, void *arg)
 {
     ucs_status_t status = uct_md_query(port->place.domain, &port->domain_attr);
@@ -120,12 +133,7 @@ static ucs_status_t open_place(struct weft_uct_port *port, uct_error_handler_t l
         status = ucs_async_context_create(async_mode(&port->place), &port->async);
     if (status == UCS_OK)
         status = uct_worker_create(port->async, UCS_THREAD_MODE_SINGLE, &port->worker);
-    if (status == UCS_OK)
-        status = open_iface(port, lost, arg);
-    if (status != UCS_OK)
-        return status;
-    uct_iface_progress_enable(port->iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    return uct_iface_query(port->iface, &port->attr);
+    return status == UCS_OK ? weft_uct_port_renew(port, lost, arg) : status;
 }
 
 /* All but the domain. */
@@ -264,6 +272,8 @@ int weft_uct_port_open(struct weft_uct_port *port, const char *device, const cha
     int status = choose(&port->place, device, here);
     if (status)
         return status;
+    const char *slash = strchr(device, '/');
+    port->follows_here = (!slash || !slash[1]) && if_nametoindex(port->place.device);
     ucs_status_t opened = open_place(port, lost, arg);
     if (opened == UCS_OK)
         return 0;

@@ -38,20 +38,20 @@ int weft_uct_errno(ucs_status_t status)
     }
 }
 
-int weft_uct_refuse(const struct weft_uct *lane, const char *what, ucs_status_t status)
+int weft_uct_refuse(const struct weft_uct *uct, const char *what, ucs_status_t status)
 {
     return weft_uct_host->fail(weft_uct_errno(status), "uct: %s on %s/%s: %s", what,
-                               lane->port.place.transport, lane->port.place.device,
+                               uct->port.place.transport, uct->port.place.device,
                                ucs_status_string(status));
 }
 
-void weft_uct_lose(struct weft_uct *lane, ucs_status_t status, const char *reason)
+void weft_uct_lose(struct weft_uct *uct, ucs_status_t status, const char *reason)
 {
-    if (lane->todo & TODO_LOST)
+    if (uct->todo & TODO_LOST || uct->parted)
         return;
-    lane->lost = status;
-    lane->reason = reason;
-    lane->todo |= TODO_LOST;
+    uct->lost = status;
+    uct->reason = reason;
+    uct->todo |= TODO_LOST;
 }
 
 static ucs_status_t lost(void *arg, uct_ep_h ep, ucs_status_t status)
@@ -62,6 +62,16 @@ static ucs_status_t lost(void *arg, uct_ep_h ep, ucs_status_t status)
 }
 
 /* ---- open and close ---- */
+
+static void free_slots(struct weft_uct *l)
+{
+    l->free = NULL;
+    for (int i = WEFT_UCT_SLOTS; i-- > 0;) {
+        l->slots[i] = (struct weft_uct_slot){.uct = l, .done.func = weft_uct_slot_done};
+        weft_uct_slot_give(&l->slots[i]);
+    }
+    l->taken = 0;
+}
 
 static void prepare(struct weft_uct *l, const struct fabric_facts *facts,
                     const struct fabric_want *want)
@@ -74,13 +84,11 @@ static void prepare(struct weft_uct *l, const struct fabric_facts *facts,
     l->settle = weft_uct_settle(&l->port);
     l->looks = want->looks;
     l->needs_memh = l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_MEMH;
-    for (int i = WEFT_UCT_SLOTS; i-- > 0;) {
-        l->slots[i].lane = l;
-        l->slots[i].done.func = weft_uct_slot_done;
-        weft_uct_slot_give(&l->slots[i]);
-    }
-    l->taken = 0;
-    weft_uct_mail_open(l, want->nonce);
+    l->hears = facts->verbs & VERB(AM);
+    l->renewed = true;
+    l->notice = l->notices;
+    free_slots(l);
+    weft_uct_mail_open(l);
     l->mail.pulls = facts->honours & HINT(RENDEZVOUS);
 }
 
@@ -90,26 +98,75 @@ static int listen_for(struct weft_uct *l, uint8_t id, uct_am_callback_t arrived)
     return status == UCS_OK ? 0 : weft_uct_refuse(l, "an active message handler", status);
 }
 
-static void weft_uct_close(struct fabric *fabric)
+static int listen_all(struct weft_uct *l)
 {
-    struct weft_uct *l = (struct weft_uct *)fabric;
-    for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
-        if (l->exposed[i].region)
-            weft_uct_withdraw(fabric, l->exposed[i].region);
+    int status = l->hears ? listen_for(l, WEFT_UCT_AM, weft_uct_am_arrived) : 0;
+    if (!status && l->hears)
+        status = listen_for(l, WEFT_UCT_MAIL, weft_uct_mail_arrived);
+    return status;
+}
+
+static const uint64_t no_key;
+
+/* The other end goes with everything that belongs to it. */
+static void forget(struct weft_uct *l)
+{
+    weft_uct_lock(l);
+    /* On a network the other end would take the end of the connection for a loss. */
+    if (l->connected && l->hears && l->port.place.type == UCT_DEVICE_TYPE_NET &&
+        !(l->todo & TODO_LOST))
+        weft_uct_mail_bye(l);
     weft_uct_drain(l);
+    /* What the endpoint takes along is complete, and nobody asks for it. */
+    l->draining = true;
     if (l->ep)
         uct_ep_destroy(l->ep);
+    l->draining = false;
+    l->ep = NULL;
     for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
         if (l->remotes[i].unpacked)
             uct_rkey_release(l->port.place.component, &l->remotes[i].bundle);
+    for (int i = 0; i < WEFT_UCT_ENTRIES; i++)
+        l->remotes[i] = (struct weft_uct_remote){.alive = &no_key};
+    memset(l->by_entry, 0, sizeof l->by_entry);
+    l->remote_count = 0;
+    free_slots(l);
+    weft_uct_mail_leave(l);
+    weft_uct_events_drop(l);
+    l->notice = &l->notices[++l->meetings % WEFT_UCT_NOTICES];
+    *l->notice = l->note = (struct weft_uct_notice){0};
+    l->parted = l->has_notice = l->tried = l->linked = l->connected = false;
+    l->todo = 0;
+}
+
+int weft_uct_renew(struct weft_uct *l)
+{
+    ucs_status_t status = weft_uct_port_renew(&l->port, lost, l);
+    int got = status == UCS_OK ? listen_all(l) : weft_uct_refuse(l, "another interface", status);
+    l->renewed = !got;
+    return got;
+}
+
+/* Messages are taken from whichever end sends to the interface, so the next meeting gets another:
+ * what the old partner still sends goes nowhere. address says it if there is none to be had. */
+static void weft_uct_leave(struct fabric *fabric)
+{
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    if (!l->tried && !l->ep)
+        return;
+    forget(l);
+    (void)weft_uct_renew(l);
+}
+
+static void weft_uct_close(struct fabric *fabric)
+{
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    forget(l);
+    weft_uct_unexpose(l);
     weft_uct_port_close(&l->port);
-    weft_uct_mail_close(l);
-    for (unsigned i = l->next; i < l->count; i++)
-        if (l->events[i].verb == VERB_ARRIVAL && l->events[i].data)
-            free((char *)l->events[i].data - offsetof(struct weft_uct_packet, data));
-    while (l->given || l->spare) {
-        struct weft_uct_packet *packet = l->given ? l->given : l->spare;
-        *(l->given ? &l->given : &l->spare) = packet->next;
+    while (l->spare) {
+        struct weft_uct_packet *packet = l->spare;
+        l->spare = packet->next;
         free(packet);
     }
     free(l->events);
@@ -126,7 +183,7 @@ static int weft_uct_open(struct fabric **fabric, const struct fabric_want *want,
     l->fabric.ops = &weft_uct_ops;
     int status = weft_uct_port_open(&l->port, want->device, want->here, lost, l);
     if (status)
-        goto free_lane;
+        goto free_uct;
     weft_uct_facts(&l->port, facts);
     weft_uct_check_atomics(&l->port, facts);
     prepare(l, facts, want);
@@ -135,17 +192,15 @@ static int weft_uct_open(struct fabric **fabric, const struct fabric_want *want,
     l->head = calloc(1, WEFT_UCT_RKEY_MAX);
     if (!l->head || !weft_uct_events_grow(l))
         status = weft_uct_host->fail(-ENOMEM, "uct: no memory");
-    if (!status && facts->verbs & VERB(AM))
-        status = listen_for(l, WEFT_UCT_AM, weft_uct_am_arrived);
-    if (!status && facts->verbs & VERB(AM))
-        status = listen_for(l, WEFT_UCT_MAIL, weft_uct_mail_arrived);
+    if (!status)
+        status = listen_all(l);
     if (status) {
         weft_uct_close(&l->fabric);
         return status;
     }
     *fabric = &l->fabric;
     return 0;
-free_lane:
+free_uct:
     free(l);
     return status;
 }
@@ -160,6 +215,7 @@ const struct fabric_ops weft_uct_ops = {.abi = FABRIC_ABI,
                                         .withdraw = weft_uct_withdraw,
                                         .address = weft_uct_address,
                                         .connect = weft_uct_connect,
+                                        .leave = weft_uct_leave,
                                         .write = weft_uct_write,
                                         .read = weft_uct_read,
                                         .send = weft_uct_send,

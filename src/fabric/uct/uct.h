@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside uct, the fabric on UCX's transport layer. A lane is one interface of a transport on a
- * device with its one endpoint. Vendor's names begin with uct_, ours with weft_uct_. */
+/* Inside uct, the fabric on UCX's transport layer. A handle is one interface of a
+ * transport on a device, with one endpoint for each meeting. The vendor's names begin with uct_,
+ * ours with weft_uct_. */
 #ifndef WEFT_FABRIC_UCT_H
 #define WEFT_FABRIC_UCT_H
 
@@ -15,6 +16,7 @@ enum {
     WEFT_UCT_ENTRIES = 16,   /* regions exposed */
     WEFT_UCT_RECEIVES = 128, /* posted */
     WEFT_UCT_SENDS = 64,     /* messages that wait, or are under way */
+    WEFT_UCT_NOTICES = 16,   /* meetings after which a late word from an old one could be heard */
     WEFT_UCT_RKEY_MAX = 1024,
     WEFT_UCT_ADDRESS_MAX = 512
 };
@@ -48,6 +50,7 @@ struct weft_uct_port {
     uct_worker_h worker;
     uct_iface_h iface;
     uct_md_attr_t domain_attr;
+    bool follows_here; /* a network interface that the device text does not name */
     uct_iface_attr_t attr;
 };
 
@@ -56,6 +59,8 @@ int weft_uct_list(void (*say)(void *arg, const char *device, const char *what), 
 /* Finds and opens what the device text means; here: our address on the control connection. */
 int weft_uct_port_open(struct weft_uct_port *port, const char *device, const char *here,
                        uct_error_handler_t lost, void *arg);
+/* Another interface instead of the one that is there; domain and worker stay. */
+ucs_status_t weft_uct_port_renew(struct weft_uct_port *port, uct_error_handler_t lost, void *arg);
 void weft_uct_port_close(struct weft_uct_port *port);
 
 /* ---- facts.c: what a port can do ---- */
@@ -74,7 +79,7 @@ void weft_uct_check_atomics(const struct weft_uct_port *port, struct fabric_fact
 /* Memory of ours that the other end may reach. */
 struct weft_uct_exposed {
     struct region *region;
-    uint64_t key;
+    uint64_t key; /* of this meeting; 0: nobody has asked for it yet */
     uct_mem_h memh;
     bool registered, placed;
     uct_allocated_memory_t memory; /* placed by us */
@@ -101,7 +106,7 @@ struct weft_uct_notice {
 /* An operation under way. */
 struct weft_uct_slot {
     uct_completion_t done; /* first: the callback gets its address */
-    struct weft_uct *lane;
+    struct weft_uct *uct;
     struct weft_uct_slot *next;
     const struct weft_uct_remote *remote;
     uint64_t id, key, length;
@@ -119,7 +124,7 @@ struct weft_uct_packet {
 /* A message on its way out. */
 struct weft_uct_outgoing {
     uct_completion_t done; /* first, as above */
-    struct weft_uct *lane;
+    struct weft_uct *uct;
     const char *from;
     uct_mem_h memh;
     size_t length, moved;
@@ -128,7 +133,7 @@ struct weft_uct_outgoing {
 };
 
 struct weft_uct_mail {
-    uint64_t word; /* of the run: who says it belongs to it */
+    uint64_t word; /* the meeting's: an end that says it belongs to it */
     bool said, heard;
     size_t whole_most, fragment_most; /* bytes of a message in one packet, and of a piece */
     bool zcopy, pulls;
@@ -169,10 +174,12 @@ struct weft_uct {
     size_t put_max[LAYOUTS], get_max[LAYOUTS], am_max[LAYOUTS];
     enum settle settle;
     bool looks, needs_memh, draining;
+    bool hears, renewed; /* active messages; the interface is there */
+    bool parted;         /* the other end has said that it leaves: its silence is no loss */
     bool tried, linked, connected; /* the endpoint was attempted; is there; both ends said so */
     struct weft_uct_slot *free;
     int taken;  /* slots */
-    char *head; /* of an active message in layout ZCOPY: zeroes behind eight bytes */
+    char *head; /* of an active message in layout ZCOPY: eight bytes, then zeroes */
     size_t head_max;
 
     struct weft_uct_slot slots[WEFT_UCT_SLOTS];
@@ -181,7 +188,9 @@ struct weft_uct {
     struct weft_uct_remote remotes[WEFT_UCT_ENTRIES];
     int remote_count;
     const struct weft_uct_remote *by_entry[WEFT_UCT_ENTRIES];
-    struct weft_uct_notice notice, note; /* what they tell; what we tell */
+    /* What they tell, in a place of its own for each meeting; what we tell. */
+    struct weft_uct_notice notices[WEFT_UCT_NOTICES], *notice, note;
+    unsigned meetings;
     uint64_t their_notice;
     bool has_notice;
     ucs_status_t lost;
@@ -196,20 +205,26 @@ struct weft_uct {
 /* A status of UCX's as ours. */
 int weft_uct_errno(ucs_status_t status);
 
-/* Says that a call did not succeed: weft_uct_refuse(lane, "put", status). */
-int weft_uct_refuse(const struct weft_uct *lane, const char *what, ucs_status_t status);
+/* An interface to be met at, if the last one could not be had. */
+int weft_uct_renew(struct weft_uct *uct);
+
+/* Says that a call did not succeed: weft_uct_refuse(uct, "put", status). */
+int weft_uct_refuse(const struct weft_uct *uct, const char *what, ucs_status_t status);
 
 /* The connection is of no use any more. */
-void weft_uct_lose(struct weft_uct *lane, ucs_status_t status, const char *reason);
+void weft_uct_lose(struct weft_uct *uct, ucs_status_t status, const char *reason);
 
 /* ---- link.c ---- */
 
 int weft_uct_expose(struct fabric *fabric, struct region *region, struct msg *key);
 void weft_uct_withdraw(struct fabric *fabric, struct region *region);
+/* All regions: the keys of a meeting are no longer good; they are not exposed any more. */
+void weft_uct_lock(struct weft_uct *uct);
+void weft_uct_unexpose(struct weft_uct *uct);
 /* Before the endpoint goes. */
-void weft_uct_drain(struct weft_uct *lane);
+void weft_uct_drain(struct weft_uct *uct);
 int weft_uct_address(struct fabric *fabric, struct msg *mine);
-int weft_uct_connect(struct fabric *fabric, const struct msg *theirs, const struct msg *keys, int n,
+int weft_uct_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                      struct remote *remote);
 
 /* ---- verbs.c ---- */
@@ -219,7 +234,7 @@ int weft_uct_read(struct fabric *fabric, const struct xfer *x);
 int weft_uct_atomic(struct fabric *fabric, const struct xfer *x);
 extern const uct_atomic_op_t weft_uct_amo_ops[AMO_OPS];
 /* Flushes that found no room. */
-void weft_uct_flush_again(struct weft_uct *lane);
+void weft_uct_flush_again(struct weft_uct *uct);
 void weft_uct_slot_done(uct_completion_t *done);
 
 static inline bool weft_uct_in_buffer(const struct xfer *x)
@@ -228,22 +243,22 @@ static inline bool weft_uct_in_buffer(const struct xfer *x)
 }
 
 /* The handle of the memory of a region, where the transport wants one. */
-static inline uct_mem_h weft_uct_memh(const struct weft_uct *lane, const struct region *region)
+static inline uct_mem_h weft_uct_memh(const struct weft_uct *uct, const struct region *region)
 {
-    for (int i = 0; i < WEFT_UCT_ENTRIES && lane->needs_memh; i++)
-        if (lane->exposed[i].region == region)
-            return lane->exposed[i].memh;
+    for (int i = 0; i < WEFT_UCT_ENTRIES && uct->needs_memh; i++)
+        if (uct->exposed[i].region == region)
+            return uct->exposed[i].memh;
     return UCT_MEM_HANDLE_NULL;
 }
 
-static inline struct weft_uct_slot *weft_uct_slot_take(struct weft_uct *lane, uint32_t verb,
+static inline struct weft_uct_slot *weft_uct_slot_take(struct weft_uct *uct, uint32_t verb,
                                                        const struct xfer *x)
 {
-    struct weft_uct_slot *slot = lane->free;
+    struct weft_uct_slot *slot = uct->free;
     if (!slot)
         return NULL;
-    lane->free = slot->next;
-    lane->taken++;
+    uct->free = slot->next;
+    uct->taken++;
     slot->done.count = 1;
     slot->done.status = UCS_OK;
     slot->id = x->id;
@@ -255,9 +270,9 @@ static inline struct weft_uct_slot *weft_uct_slot_take(struct weft_uct *lane, ui
 
 static inline void weft_uct_slot_give(struct weft_uct_slot *slot)
 {
-    slot->next = slot->lane->free;
-    slot->lane->free = slot;
-    slot->lane->taken--;
+    slot->next = slot->uct->free;
+    slot->uct->free = slot;
+    slot->uct->taken--;
 }
 
 /* ---- am.c: active messages, events, poll ---- */
@@ -267,24 +282,25 @@ int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max
 ucs_status_t weft_uct_am_arrived(void *arg, void *data, size_t length, unsigned flags);
 
 /* A copy kept aside, or NULL after the loss was noted. */
-struct weft_uct_packet *weft_uct_keep(struct weft_uct *lane, const void *data, size_t length);
-void weft_uct_drop(struct weft_uct *lane, struct weft_uct_packet *packet);
+struct weft_uct_packet *weft_uct_keep(struct weft_uct *uct, const void *data, size_t length);
+void weft_uct_drop(struct weft_uct *uct, struct weft_uct_packet *packet);
 
-bool weft_uct_events_grow(struct weft_uct *lane);
+bool weft_uct_events_grow(struct weft_uct *uct);
+void weft_uct_events_drop(struct weft_uct *uct);
 
-static inline struct completion *weft_uct_event(struct weft_uct *lane)
+static inline struct completion *weft_uct_event(struct weft_uct *uct)
 {
     static struct completion nowhere;
-    if (__builtin_expect(lane->count == lane->room, 0) && !weft_uct_events_grow(lane))
+    if (__builtin_expect(uct->count == uct->room, 0) && !weft_uct_events_grow(uct))
         return &nowhere;
-    return &lane->events[lane->count++];
+    return &uct->events[uct->count++];
 }
 
 /* ---- mail.c: messages of any size, out; inbox.c: in ---- */
 
 /* What a packet is: the low bits of its first word. Above them stand the units of flow control that
  * its sender has consumed. */
-enum kind { HELLO, WHOLE, FIRST, MORE, PULL, PULLED, ACK, WITHDRAWN };
+enum kind { HELLO, WHOLE, FIRST, MORE, PULL, PULLED, ACK, WITHDRAWN, BYE };
 enum { KIND_BITS = 8, HEAD = sizeof(uint64_t), UNIT = 4096, WINDOW = 256 };
 
 /* What a descriptor says: which of the sender's regions, and where in it. */
@@ -298,22 +314,23 @@ static inline uint64_t weft_uct_units(size_t length)
     return 1 + length / UNIT;
 }
 
-void weft_uct_mail_open(struct weft_uct *lane, const char *nonce);
-void weft_uct_mail_close(struct weft_uct *lane);
+void weft_uct_mail_open(struct weft_uct *uct);
+void weft_uct_mail_leave(struct weft_uct *uct);
 /* The other end has pulled so many of ours. */
-void weft_uct_mail_pulled(struct weft_uct *lane, uint64_t count);
+void weft_uct_mail_pulled(struct weft_uct *uct, uint64_t count);
 /* It said what makes no sense. */
-void weft_uct_mail_bad(struct weft_uct *lane);
+void weft_uct_mail_bad(struct weft_uct *uct);
 /* What was kept aside and can be taken now. */
-void weft_uct_inbox_work(struct weft_uct *lane);
+void weft_uct_inbox_work(struct weft_uct *uct);
 enum { WEFT_UCT_TELL_EVERY = WINDOW / 4 };
 int weft_uct_send(struct fabric *fabric, const struct xfer *x);
 int weft_uct_recv(struct fabric *fabric, const struct xfer *x);
 ucs_status_t weft_uct_mail_arrived(void *arg, void *data, size_t length, unsigned flags);
 /* What waits for room, for a receive, or to be told. */
-void weft_uct_mail_work(struct weft_uct *lane);
+void weft_uct_mail_work(struct weft_uct *uct);
 /* Once: that we are there. DONE when the other end has said so too. */
-int weft_uct_mail_hello(struct weft_uct *lane);
-void weft_uct_mail_withdrawn(struct weft_uct *lane, uint64_t entry);
+int weft_uct_mail_hello(struct weft_uct *uct);
+void weft_uct_mail_withdrawn(struct weft_uct *uct, uint64_t entry);
+void weft_uct_mail_bye(struct weft_uct *uct);
 
 #endif

@@ -117,7 +117,7 @@ static const char *const verb_words[VERBS] = {
 void weft_uct_slot_done(uct_completion_t *done)
 {
     struct weft_uct_slot *slot = (struct weft_uct_slot *)done;
-    struct weft_uct *l = slot->lane;
+    struct weft_uct *l = slot->uct;
     int status = 0;
     if (slot->verb == VERBS) {
         if (done->status != UCS_OK)
@@ -125,7 +125,7 @@ void weft_uct_slot_done(uct_completion_t *done)
         return weft_uct_slot_give(slot);
     }
     if (l->draining)
-        status = weft_uct_errno(done->status); /* whoever leaves has said why */
+        status = weft_uct_errno(done->status); /* the caller knows why it leaves */
     else if (done->status != UCS_OK)
         status = weft_uct_refuse(l, verb_words[slot->verb], done->status);
     else if (slot->remote && *slot->remote->alive != slot->key)
@@ -139,7 +139,7 @@ void weft_uct_slot_done(uct_completion_t *done)
 /* What was put, or posted, shall be there: the slot counts the flush too. */
 static void flush(struct weft_uct_slot *slot)
 {
-    struct weft_uct *l = slot->lane;
+    struct weft_uct *l = slot->uct;
     ucs_status_t status = uct_ep_flush(l->ep, UCT_FLUSH_FLAG_LOCAL, &slot->done);
     slot->flush = status == UCS_ERR_NO_RESOURCE;
     if (slot->flush) {
@@ -169,7 +169,7 @@ void weft_uct_flush_again(struct weft_uct *l)
 /* From what the call said to what a verb returns. */
 static int begun(struct weft_uct_slot *slot, ucs_status_t status, bool flushes)
 {
-    struct weft_uct *l = slot->lane;
+    struct weft_uct *l = slot->uct;
     if (status == UCS_ERR_NO_RESOURCE || (status != UCS_OK && status != UCS_INPROGRESS)) {
         weft_uct_slot_give(slot);
         return status == UCS_ERR_NO_RESOURCE ? -EAGAIN

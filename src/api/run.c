@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The calls of weft.h: sessions, and one test on a session of its own. */
+#include "api/api.h"
+#include "core/cpu.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which tests will follow is not known: a session's device is opened for all of them. */
+enum { ANY_VERB = (1U << VERBS) - 1 };
+
+struct weft_session {
+    struct session session;
+    struct peer *own; /* over a program's own carrier; NULL: the bootstrap's */
+    unsigned verbs;   /* that later tests may need */
+    bool usable;
+};
+
+const char *weft_version(void)
+{
+    return core_version();
+}
+
+const char *weft_reason(void)
+{
+    return fail_reason();
+}
+
+void weft_warnings(void (*sink)(const char *sentence))
+{
+    warn_to(sink);
+}
+
+/* A program's own way to pass messages, for as long as the session lasts. */
+static int own_peer(const struct weft_bootstrap *bootstrap, struct peer **peer)
+{
+    struct peer_terms terms = {.timeout_ms = API_TIMEOUT_MS};
+    struct peer_carrier carrier = {.arg = bootstrap->arg,
+                                   .publish = bootstrap->publish,
+                                   .receive = bootstrap->receive,
+                                   .lasts = true};
+    if (bootstrap->size != 2 || bootstrap->index > 1)
+        return fail(-EINVAL, "end %u of a group of %u: a test has two ends, 0 and 1",
+                    bootstrap->index, bootstrap->size);
+    if (!carrier.publish || !carrier.receive)
+        return fail(-EINVAL, "a bootstrap that is closed, or has no publish or no receive");
+    return peer_relay(peer, &carrier, bootstrap->index ? PEER_SERVER : PEER_CLIENT, &terms);
+}
+
+int weft_session_open(struct weft_session **session, const struct weft_bootstrap *bootstrap)
+{
+    if (!session || !bootstrap)
+        return fail(-EINVAL, "weft_session_open: session and bootstrap must not be NULL");
+    struct weft_session *s = calloc(1, sizeof *s);
+    *session = NULL;
+    if (!s)
+        return fail(-ENOMEM, "no memory for a session");
+    int status = bootstrap->ready ? 0 : own_peer(bootstrap, &s->own);
+    if (status) {
+        free(s);
+        return status;
+    }
+    session_init(&s->session);
+    s->session.peer = s->own ? s->own : bootstrap->ready;
+    s->verbs = ANY_VERB;
+    s->usable = true;
+    *session = s;
+    return 0;
+}
+
+void weft_session_close(struct weft_session *s)
+{
+    if (!s)
+        return;
+    session_close(&s->session, s->usable ? 0 : -ECONNRESET);
+    peer_close(s->own);
+    free(s);
+}
+
+/* The thread is put back where it was before. */
+static int pinned(struct weft_session *s, const struct weft_params *params, int status,
+                  struct report *report)
+{
+    cpu_set_t before;
+    struct spec spec;
+    struct offer offer = {.device = params->device ? params->device : "",
+                          .given = params->device != NULL,
+                          .verbs = s->verbs,
+                          .service = params->service};
+    int rank = s->session.peer->rank;
+    const char *memory = params->memory ? params->memory : "host";
+    bool moves = params->cpu >= 0;
+    if (!status && strlen(memory) >= sizeof offer.memory[rank])
+        status = fail(-EINVAL, "no memory \"%s\"", memory);
+    if (!status)
+        memcpy(offer.memory[rank], memory, strlen(memory) + 1);
+    if (!status)
+        status = params_spec(params, &spec);
+    if (!status && moves && sched_getaffinity(0, sizeof before, &before))
+        status = fail(-errno, "which CPUs this thread may use: %s", strerror(errno));
+    moves = moves && !status;
+    if (moves)
+        status = cpu_pin(params->cpu);
+    status = session_run(&s->session, &offer, &spec, status, report);
+    if (moves)
+        sched_setaffinity(0, sizeof before, &before);
+    return status;
+}
+
+int weft_session_run(struct weft_session *s, const struct weft_params *params,
+                     void (*report)(void *arg, const struct weft_result *result), void *arg,
+                     struct weft_result *result)
+{
+    struct weft_params whole;
+    struct api_report told;
+    if (!s || !params)
+        return fail(-EINVAL, "weft_session_run: session and params must not be NULL");
+    if (!s->usable)
+        return fail(-ENOTCONN, "the session has ended: a run on it failed");
+    struct peer *peer = s->session.peer;
+    int status = params_take(params, &whole);
+    if (!status && result)
+        status = result_check(result);
+    peer->timeout_ms = whole.timeout_ms ? whole.timeout_ms : API_TIMEOUT_MS;
+    peer->stop = whole.stop;
+    api_report_open(&told, &whole, report, arg);
+    status = pinned(s, &whole, status, peer->rank == PEER_CLIENT ? &told.report : NULL);
+    s->usable = !status || s->session.refused;
+    if (!status)
+        fail(0, "%s", "");
+    if (result && (!status || status == -EINTR))
+        api_report_take(&told, result);
+    api_report_close(&told);
+    peer->stop = NULL;
+    return status;
+}
+
+int weft_run(const struct weft_params *params, const struct weft_bootstrap *bootstrap,
+             void (*report)(void *arg, const struct weft_result *result), void *arg,
+             struct weft_result *result)
+{
+    struct weft_session *session = NULL;
+    if (!params || !bootstrap)
+        return fail(-EINVAL, "weft_run: params and bootstrap must not be NULL");
+    int status = weft_session_open(&session, bootstrap);
+    if (status || !session)
+        return status;
+    session->verbs = 0;
+    status = weft_session_run(session, params, report, arg, result);
+    weft_session_close(session);
+    return status;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a fabric can do what a spec asks, found out before anything is timed, in sentences. */
+#include "bench/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *form_of(const struct session *s)
+{
+    return *s->facts.form ? s->facts.form : s->fabric->name;
+}
+
+static int can_verbs(const struct session *s, const struct spec *spec, const struct op *op)
+{
+    for (unsigned verb = 0; verb < VERBS; verb++)
+        if (op->verbs & 1U << verb && !(s->facts.verbs & 1U << verb))
+            return fail(-ENOTSUP, "%s cannot %s", form_of(s),
+                        verb == op->verb && spec->local.ucx_words
+                            ? op_called(spec)
+                            : fabric_verb_name((enum verb)verb));
+    return 0;
+}
+
+/* Both ends' buffers, as far as they are known. */
+static int can_gpu(const struct session *s, unsigned verbs, enum memory_vendor vendor)
+{
+    if (vendor == MEMORY_CPU)
+        return 0;
+    if (!(s->facts.gpus & 1U << vendor))
+        return fail(-ENOTSUP, "%s does not reach memory of %s GPUs: %s", form_of(s),
+                    memory_vendors[vendor - 1], s->facts.why_no_gpu);
+    for (unsigned verb = 0; verb < VERBS; verb++)
+        if (verbs & 1U << verb && !(s->facts.gpu_verbs & 1U << verb))
+            return fail(-ENOTSUP, "%s cannot %s on GPU memory", form_of(s),
+                        fabric_verb_name((enum verb)verb));
+    return 0;
+}
+
+int session_layout(const struct session *s, const struct spec *spec)
+{
+    const struct op *op = op_of(spec);
+    struct spec candidate = *spec;
+    if (spec->data.layout || !method_of(spec)->ucx)
+        return spec->data.layout;
+    int usual = 0;
+    for (int k = 0; k < LAYOUTS; k++) {
+        candidate.data.layout = k + 1;
+        if (op->check && op->check(&candidate))
+            continue;
+        usual = usual ? usual : k + 1;
+        if (op->traits & OP_NO_LAYOUTS)
+            break;
+        if (session_any_gpu(s) && !(s->facts.gpu_layouts & 1U << k))
+            continue;
+        if (s->facts.layout_max[op->verb][k] >= spec->size.max)
+            return k + 1;
+    }
+    /* There is none: the usual one, which is then refused. */
+    return usual ? usual : 1;
+}
+
+static int can_layout(const struct session *s, const struct spec *spec, const struct op *op)
+{
+    const size_t *most = s->facts.layout_max[op->verb];
+    int layout = spec->data.layout - 1;
+    const char *name = fabric_layout_names[layout], *form = form_of(s);
+    char has[64] = "";
+    for (int i = 0; i < LAYOUTS; i++)
+        if (most[i])
+            snprintf(has + strlen(has), sizeof has - strlen(has), "%s%s", *has ? ", " : "",
+                     fabric_layout_names[i]);
+    if (!most[layout])
+        return fail(-ENOTSUP, "%s has no %s in layout %s; it has %s", form, op_called(spec), name,
+                    *has ? has : "none");
+    if (session_any_gpu(s) && !(s->facts.gpu_layouts & 1U << layout))
+        return fail(-ENOTSUP, "%s has no layout %s for GPU memory", form, name);
+    if (spec->size.max > most[layout])
+        return fail(-EMSGSIZE, "%s: %s in layout %s takes at most %zu bytes, not %" PRIu64, form,
+                    op_called(spec), name, most[layout], spec->size.max);
+    return 0;
+}
+
+int session_can(const struct session *s, const struct spec *spec)
+{
+    const struct op *op = op_of(spec);
+    const struct method *method = method_of(spec);
+    int status = can_verbs(s, spec, op);
+    for (int rank = 0; rank < 2 && !status; rank++)
+        status = can_gpu(s, op->verbs, s->vendors[rank]);
+    if (status)
+        return status;
+    if (s->facts.alone && spec->data.verify)
+        return fail(-EINVAL, "fabric %s moves nothing: there is nothing to verify",
+                    s->fabric->name);
+    if (s->facts.alone && method->answered && method->answered(op))
+        return fail(-ENOTSUP, "%s: nobody is there to answer %s in %s", form_of(s), op_called(spec),
+                    method->name);
+    if (spec->data.layout && !(op->traits & OP_NO_LAYOUTS))
+        status = can_layout(s, spec, op);
+    return status || !op->can ? status : op->can(spec, &s->facts, form_of(s));
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is under way: posting, polling, waiting. Fabrics never wait; here is where it is done, with
+ * an eye on the other end and on the time. */
+#include "bench/run.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+
+enum {
+    POLLS_PER_LOOK = 1024,
+    POLLS_PER_YIELD = 64,
+    LONG_BYTES = 1 << 20,         /* from here on a poll may take long: look every time */
+    SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
+    ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
+    POLLED = 16,
+    QUIET_POLLS = 1000 /* after which what was received is acknowledged, however little */
+};
+
+/* ---- waiting ---- */
+
+static int late(const struct run *run, uint64_t since_ms)
+{
+    uint64_t granted_ms = run->session->peer->timeout_ms + run->size / SLOWEST_BYTES_PER_MS;
+    if (clock_ms() - since_ms <= granted_ms)
+        return 0;
+    return fail(-ETIMEDOUT, "a %s of %zu bytes did not complete within %g s", op_called(run->spec),
+                run->size, (double)granted_ms / 1000);
+}
+
+int run_backoff(struct run *run, struct backoff *backoff)
+{
+    backoff->polls++;
+    if (run->yields && backoff->polls % POLLS_PER_YIELD == 0)
+        sched_yield();
+    if (backoff->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
+        return 0;
+    if (!backoff->since_ms)
+        backoff->since_ms = clock_ms();
+    /* It takes long: on a busy machine, because the other end waits for a CPU. */
+    sched_yield();
+    int status = peer_alive(run->session->peer);
+    return status ? status : late(run, backoff->since_ms);
+}
+
+void run_idle(struct run *run)
+{
+    if (++run->flight.idle % (run->yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
+        sched_yield();
+}
+
+/* ---- one operation to its end ---- */
+
+/* What a completion means to the operation. */
+static inline int take_step(struct run *run, const struct completion *completion)
+{
+    if (completion->status)
+        return completion->status;
+    return run->op->next ? run->op->next(run, completion) : DONE;
+}
+
+/* No room: what is under way must end first. */
+static int post_again(struct run *run)
+{
+    struct backoff backoff = {0};
+    int got = -EAGAIN;
+    while (got == -EAGAIN) {
+        struct completion completion;
+        int polled = run->fabric->poll(run->handle, &completion, 1);
+        int status = polled < 0   ? polled
+                     : polled > 0 ? take_step(run, &completion)
+                                  : run_backoff(run, &backoff);
+        if (status < 0)
+            return status;
+        got = run_post(run);
+    }
+    return got;
+}
+
+/* The loop is short: it ends inside the timing. */
+int run_finish(struct run *run, int got)
+{
+    int (*poll)(struct fabric * fabric, struct completion * completions, int max) =
+        run->fabric->poll;
+    struct fabric *handle = run->handle;
+    struct backoff backoff = {0};
+    struct completion completion;
+    if (got == -EAGAIN)
+        got = post_again(run);
+    while (got == LATER) {
+        int polled = poll(handle, &completion, 1);
+        if (polled > 0)
+            got = take_step(run, &completion);
+        else if (polled < 0)
+            got = polled;
+        else
+            got = run_backoff(run, &backoff);
+    }
+    return got == DONE ? 0 : got;
+}
+
+int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
+              struct xfer *xfer)
+{
+    struct backoff backoff = {0};
+    struct completion completion = {0};
+    xfer->id = ID_ASIDE;
+    int got = verb(run->handle, xfer), polled = 0;
+    while (got == LATER || got == -EAGAIN) {
+        polled = run->fabric->poll(run->handle, &completion, 1);
+        int status = polled < 0 ? polled : polled ? completion.status : run_backoff(run, &backoff);
+        if (status)
+            return status;
+        if (got == -EAGAIN)
+            got = verb(run->handle, xfer);
+        else if (polled && completion.id == ID_ASIDE)
+            got = DONE;
+    }
+    return got == DONE ? 0 : got;
+}
+
+/* ---- many under way ---- */
+
+/* Every half window, and when nothing more comes. Without room now, the next poll tries again. */
+static int acknowledge(struct run *run)
+{
+    struct inflight *f = &run->flight;
+    uint64_t owed = f->arrivals - f->answered;
+    if (!owed || (owed < (run->spec->pace.window + 1) / 2 && f->quiet < QUIET_POLLS))
+        return 0;
+    f->ack.header = (uint64_t)ACK << 32 | (f->arrivals & UINT32_MAX);
+    int got = run->fabric->am(run->handle, &f->ack);
+    if (got < 0)
+        return got == -EAGAIN ? 0 : got;
+    f->pending += got == LATER;
+    f->answered = f->arrivals;
+    return 0;
+}
+
+static int acknowledged(struct run *run, const struct completion *c)
+{
+    run->flight.acked += (uint32_t)(c->id - run->flight.acked);
+    return run->flight.acked <= run->flight.number
+               ? 0
+               : fail(-EPROTO, "the %s acknowledges what was not sent", run->session->peer->other);
+}
+
+static inline int arrived(struct run *run, const struct completion *c)
+{
+    if (run->flight.ack.local && c->length == sizeof c->id && c->id >> 32 == ACK)
+        return acknowledged(run, c);
+    run->flight.arrivals++;
+    run->flight.quiet = 0;
+    if (c->length == run->size && !run->verify)
+        return 0;
+    return run->op->target.arrival ? run->op->target.arrival(run, c)
+                                   : fail(-EPROTO, "an active message, and none was to come");
+}
+
+static inline int take(struct run *run, const struct completion *c)
+{
+    int got = DONE;
+    if (c->status)
+        return c->status;
+    if (c->verb == VERB_ARRIVAL)
+        return arrived(run, c);
+    if (run->op->next && c->id != ID_ACK)
+        got = run->op->next(run, c);
+    run->flight.pending -= got == DONE;
+    return got < 0 ? got : 0;
+}
+
+int flight_poll(struct run *run)
+{
+    struct completion completions[POLLED];
+    int got = run->fabric->poll(run->handle, completions, POLLED);
+    if (!got)
+        run->flight.quiet++;
+    for (int i = 0; i < got; i++) {
+        int status = take(run, &completions[i]);
+        if (status)
+            return status;
+    }
+    if (got >= 0 && run->flight.ack.local) {
+        int status = acknowledge(run);
+        got = status ? status : got;
+    }
+    return got;
+}
+
+int flight_post_slowly(struct run *run, int got)
+{
+    struct backoff backoff = {0};
+    while (got == -EAGAIN) {
+        int status = flight_poll(run);
+        if (!status)
+            status = run_backoff(run, &backoff);
+        if (status < 0)
+            return status;
+        got = run_post(run);
+    }
+    run->flight.pending += got == LATER;
+    return got < 0 ? got : 0;
+}
+
+int flight_until(struct run *run, unsigned pending, uint64_t unacked)
+{
+    const struct inflight *f = &run->flight;
+    struct backoff backoff = {0};
+    while (f->pending > pending || (f->ack.local && f->number - f->acked > unacked)) {
+        int status = flight_poll(run);
+        if (!status)
+            status = run_backoff(run, &backoff);
+        else
+            backoff = (struct backoff){0};
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+/* ---- the target ---- */
+
+static int progress(void *arg)
+{
+    struct run *run = arg;
+    int got = flight_poll(run);
+    if (!got)
+        run_idle(run);
+    return got < 0 ? got : 0;
+}
+
+int (*run_progress(const struct run *run))(void *run)
+{
+    const struct fabric_facts *facts = &run->session->facts;
+    bool polls = run->flight.ack.local || facts->target_polls & 1U << run->op->verb;
+    return polls && !facts->alone ? progress : NULL;
+}
+
+int run_serve(struct run *run, int (*progress)(void *run), uint64_t *count)
+{
+    struct peer *peer = run->session->peer;
+    for (;;) {
+        struct msg ask, reply;
+        int status = peer_recv(peer, &ask, progress, run);
+        if (status || !msg_number(&ask, "done", count))
+            return status;
+        status = run->op->target.answer ? run->op->target.answer(run, &ask, &reply)
+                                        : fail(-EPROTO,
+                                               "the %s sent an unexpected message instead "
+                                               "of \"done\"",
+                                               peer->other);
+        if (!status)
+            status = peer_send(peer, &reply);
+        if (status)
+            return status;
+    }
+}
+
+int run_ask(struct run *run, const char *key, uint64_t number, const char *good, struct msg *answer)
+{
+    struct msg ask;
+    int status = msg_print(&ask, "%s=%" PRIu64 "\n", key, number);
+    if (!status)
+        status = peer_swap(run->session->peer, &ask, answer);
+    if (!status && good && strcmp(answer->bytes, good) != 0)
+        status =
+            fail(-EPROTO, "the %s's answer to verify cannot be read", run->session->peer->other);
+    return status;
+}

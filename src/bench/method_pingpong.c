@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ping-pong method: a message there, one back, and the next at once. The clock is read once an
+ * iteration; a sample is put away while the next message is under way, where it costs nothing. */
+#include "bench/run.h"
+
+#include <string.h>
+
+/* So often in a row an arrival is looked for: the sooner the next look, the truer the time. */
+enum { LOOKS = 8 };
+
+static inline int look(struct run *run, uint64_t number)
+{
+    int got = run->op->pingpong.arrived(run, number);
+    for (int i = 1; !got && i < LOOKS && !run->yields; i++)
+        got = run->op->pingpong.arrived(run, number);
+    return got;
+}
+
+static int await(struct run *run)
+{
+    struct backoff backoff = {0};
+    int got;
+    while (!(got = look(run, run->flight.number))) {
+        got = run_backoff(run, &backoff);
+        if (got)
+            return got;
+    }
+    return got < 0 ? got : 0;
+}
+
+/* What is due after an iteration. After the last one the final report is, and in the warm-up
+ * nothing is reported. */
+static int turn(struct run *run, uint64_t now, uint64_t first, bool more)
+{
+    int what = meter_turn(run, now);
+    if (what != TURN_PAUSE)
+        return what;
+    return more ? meter_report(run, run->flight.number - first, false) : TURN_ON;
+}
+
+static int iterate(struct run *run, uint64_t count, bool keep)
+{
+    struct meter *m = &run->meter;
+    uint64_t *buckets = m->stats->buckets;
+    uint64_t first = run->flight.number, sample = 0;
+    bool waiting = false;
+    int what = TURN_ON;
+    meter_start(run);
+    uint64_t before = m->begin;
+    for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
+        int status = run->op->pingpong.fire(run, ++run->flight.number);
+        if (waiting)
+            buckets[stats_bucket(sample)]++;
+        if (status || (status = await(run))) {
+            run->flight.number--;
+            return status;
+        }
+        uint64_t now = clock_read_unfenced(&m->clock);
+        sample = now - before;
+        before = now;
+        waiting = keep;
+        if (now >= m->next) {
+            if (keep)
+                buckets[stats_bucket(sample)]++;
+            waiting = false;
+            what = turn(run, now, first, keep && i + 1 < count);
+            before = clock_read_unfenced(&m->clock);
+        }
+    }
+    if (waiting)
+        buckets[stats_bucket(sample)]++;
+    return what < 0 ? what : 0;
+}
+
+static int initiate(struct run *run)
+{
+    uint64_t most = run->spec->count.iterations ? run->spec->count.iterations : UINT64_MAX;
+    struct meter fresh = run->meter;
+    run->meter.duration = run->meter.interval = 0;
+    int status = iterate(run, run->spec->count.warmup, false);
+    if (status)
+        return status;
+    run->meter = fresh;
+    uint64_t first = run->flight.number;
+    status = iterate(run, most, true);
+    if (status && status != -EINTR)
+        return status;
+    meter_report(run, run->flight.number - first, true);
+    return status ? fail(status, "interrupted") : 0;
+}
+
+/* ---- the other end ---- */
+
+static int answer(void *arg)
+{
+    struct run *run = arg;
+    int got = look(run, run->flight.number + 1);
+    if (got <= 0) {
+        if (!got)
+            run_idle(run);
+        return got;
+    }
+    return run->op->pingpong.fire(run, ++run->flight.number);
+}
+
+static int respond(struct run *run)
+{
+    bool alone = run->session->facts.alone;
+    uint64_t count;
+    int status = run_serve(run, alone ? NULL : answer, &count);
+    if (!status && !alone && count != run->flight.number)
+        status =
+            fail(-EPROTO, "the %s counts other messages than this end", run->session->peer->other);
+    return status;
+}
+
+static const char *samples(const struct spec *spec)
+{
+    (void)spec;
+    return "latency";
+}
+
+static int check(const struct spec *spec, const struct op *op)
+{
+    return op->pingpong.fire ? 0
+                             : fail(-EINVAL, "%s has no ping-pong: the other end cannot answer it",
+                                    op_called(spec));
+}
+
+/* Where nobody is at the other end, an echo arrives only of what arrives by itself. */
+static bool answered(const struct op *op)
+{
+    return !op->target.arrival;
+}
+
+const struct method method_pingpong = {.name = "ping-pong",
+                                       .ucx = true,
+                                       .legs = 2,
+                                       .samples = samples,
+                                       .check = check,
+                                       .answered = answered,
+                                       .initiate = initiate,
+                                       .respond = respond};

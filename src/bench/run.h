@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside bench: the state of a run, for ops and methods. First what the timed loops touch; then
+ * what surrounds them. */
+#ifndef WEFT_RUN_H
+#define WEFT_RUN_H
+
+#include "bench/session.h"
+
+#include <errno.h>
+
+/* ---- what is under way ---- */
+
+/* Ids of what is posted, so that completions are told apart. */
+enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
+
+struct inflight {
+    unsigned pending;  /* operations that will complete */
+    unsigned quiet;    /* polls without an arrival */
+    unsigned idle;     /* empty polls in a row, at the target */
+    uint64_t number;   /* the last message sent */
+    uint64_t arrivals; /* how many came in */
+    uint64_t acked;    /* active messages that were acknowledged to us */
+    uint64_t answered; /* and by us */
+    struct xfer ack;   /* local is NULL: nothing is acknowledged */
+};
+
+/* Between two looks for something that is not there yet. */
+struct backoff {
+    unsigned polls;
+    uint64_t since_ms;
+};
+
+/* ---- the time of a run, in ticks: what is printed is computed when it is printed ---- */
+
+struct meter {
+    struct clock clock;
+    struct stats *stats;
+    uint64_t begin;   /* of the interval being measured; pauses are not in it */
+    uint64_t elapsed; /* of the intervals before */
+    uint64_t next;    /* when to look up from the loop */
+    uint64_t look, looked, interval, reported, duration;
+    uint64_t done, reported_done, reported_elapsed; /* confirmed; and at the last report */
+    struct interference before;                     /* when measuring began */
+};
+
+/* What the report wants. */
+struct run_output {
+    struct report *report; /* NULL: nobody is told */
+    struct progress progress;
+    struct series series;
+    struct result result;
+};
+
+struct run {
+    struct fabric *handle;
+    int (*verb)(struct fabric *fabric, const struct xfer *xfer); /* posts xfer */
+    struct xfer xfer;
+    struct inflight flight;
+    const struct op *op;
+    const struct fabric_ops *fabric;
+    const struct spec *spec; /* settled */
+    size_t size;
+    size_t receive_at; /* where the half to receive into begins, in both buffers; 0: no halves */
+    const char *inbox; /* where what the other end writes is looked for; NULL: in a GPU's memory */
+    unsigned legs;
+    bool yields;               /* both ends on one CPU */
+    bool verify;               /* of the spec, near at hand */
+    _Alignas(16) char own[64]; /* the op's */
+    struct meter meter;
+    const struct method *method;
+    struct session *session;
+    struct run_output out;
+};
+
+/* ---- operations: inflight.c ---- */
+
+/* Starts the operation: DONE, LATER, -EAGAIN or -errno. */
+static inline int run_post(struct run *run)
+{
+    return run->op->post ? run->op->post(run) : run->verb(run->handle, &run->xfer);
+}
+
+/* The rest of an operation that was not done at once, to its end. */
+int run_finish(struct run *run, int got);
+
+/* One operation to its end: what the latency method times. */
+static inline int run_once(struct run *run)
+{
+    int got = run_post(run);
+    return got == DONE ? 0 : run_finish(run, got);
+}
+
+/* An operation beside what is measured, to its end; its id becomes ID_ASIDE. */
+int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
+              struct xfer *xfer);
+
+/* Yields where it must, and now and then looks at the other end and at the time. */
+int run_backoff(struct run *run, struct backoff *backoff);
+
+/* Target: a poll that made progress and found nothing; yields if the ends share a CPU. */
+void run_idle(struct run *run);
+
+/* One poll, and what it brought, acknowledgements included; how many came, or -errno. */
+int flight_poll(struct run *run);
+/* What a call that was not done at once leaves to do; counted until it completes. */
+int flight_post_slowly(struct run *run, int got);
+/* Polls until no more than so many are under way, and so many not acknowledged. */
+int flight_until(struct run *run, unsigned pending, uint64_t unacked);
+
+/* Posts an operation, counted in flight.pending until it completes. */
+static inline int flight_post(struct run *run)
+{
+    int got = run_post(run);
+    return got == DONE ? 0 : flight_post_slowly(run, got);
+}
+
+/* ---- the time: meter.c ---- */
+
+enum turn { TURN_ON, TURN_PAUSE, TURN_END };
+
+/* Clock and statistics, once per run; and anew for a size. */
+int meter_open(struct run *run);
+void meter_close(struct run *run);
+void meter_reset(struct run *run);
+
+/* Starts the clock; stops it while nothing is under way, and goes on. */
+void meter_start(struct run *run);
+void meter_stop(struct run *run);
+void meter_go_on(struct run *run);
+/* At a time that is due: signs of life, and what is to be done (enum turn), or -errno. */
+int meter_turn(struct run *run, uint64_t now);
+/* The loops look up when the next thing is due. */
+void meter_plan(struct meter *meter, uint64_t now);
+/* Stops the clock, fills the result, reports unless final, and then starts it again. done:
+ * iterations confirmed. */
+int meter_report(struct run *run, uint64_t done, bool final);
+
+/* A sample in picoseconds, the clock's cost subtracted once, legs divided. */
+static inline uint64_t meter_sample_ps(const struct run *run, uint64_t ticks)
+{
+    uint64_t ps = clock_to_ps(&run->meter.clock, ticks);
+    ps = ps > run->meter.clock.cost_ps ? ps - run->meter.clock.cost_ps : 0;
+    return run->legs == 1 ? ps : (ps + run->legs / 2) / run->legs;
+}
+
+/* ---- the target ---- */
+
+/* Answers what is asked until the initiator is done. progress, if not NULL, is called meanwhile.
+ * *count: how many messages the initiator has sent. */
+int run_serve(struct run *run, int (*progress)(void *run), uint64_t *count);
+/* A progress that only polls; NULL where the fabric needs none for this op. */
+int (*run_progress(const struct run *run))(void *run);
+
+/* ---- data ---- */
+
+/* The hints asked for that hold for this op, fabric and size, with the data layout. */
+unsigned run_hints(const struct run *run);
+
+/* Where the half to receive into begins, and how long a buffer is. */
+size_t run_receive_at(const struct spec *spec);
+size_t run_buffer_bytes(const struct spec *spec);
+
+/* Asks the other end over the control connection; answer must be this, if not NULL. */
+int run_ask(struct run *run, const char *key, uint64_t number, const char *good,
+            struct msg *answer);
+
+/* Data that says where it belongs: filled for iteration number, and found again. */
+int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size);
+int pattern_check(struct run *run, uint64_t number, size_t at, size_t size);
+int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size);
+
+/* A plain model of the atomics, to check a fabric's by: target becomes what it should be. */
+void model_apply(enum amo_op op, enum amo_type type, enum amo_compare compare, void *target,
+                 const void *operand, const void *compare_with);
+
+/* A small whole number as a value of a type. */
+void model_number(enum amo_type type, unsigned number, void *value);
+
+/* ---- the session's parts, each made only if what is there does not do: session.c ---- */
+
+int session_open_fabric(struct session *session, const struct opened *wanted);
+/* This end's buffer, exposed; forgets the other end if it has to be another one. */
+int session_place(struct session *session, const char *memory, size_t length);
+int session_connect(struct session *session);
+/* Forgets the other end on the fabric. */
+void session_unlink(struct session *session);
+/* Closes the fabric and frees the memory; the session can be used again. */
+int session_release(struct session *session, int status);
+
+/* ---- before a run: can.c ---- */
+
+/* Can this fabric do what the spec asks? In a sentence if not. */
+int session_can(const struct session *session, const struct spec *spec);
+
+/* The layout, where none was asked for: the first that the fabric has for the sizes. */
+int session_layout(const struct session *session, const struct spec *spec);
+
+#endif

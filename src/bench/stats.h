@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A door of bench: samples. All of them count, in constant memory; what a run did over time; and
+ * what disturbed it. */
+#ifndef WEFT_STATS_H
+#define WEFT_STATS_H
+
+#include "core/core.h"
+
+/* 512 steps an octave: the middle of a bucket is within 0.1 % of whatever is in it. */
+enum {
+    STATS_BITS = 9,
+    STATS_SUB = 1 << STATS_BITS,
+    STATS_OCTAVES = 47,
+    STATS_BUCKETS = (STATS_OCTAVES + 1) * STATS_SUB
+};
+#define STATS_LINEAR ((size_t)2 * STATS_SUB) /* up to here a bucket is a picosecond */
+
+struct stats {
+    uint64_t count, min_ps, max_ps;
+    double mean_ps, square_ps; /* Welford's: mean, and sum of squared distances from it */
+    uint64_t *kept_ps;         /* every sample in order, or NULL */
+    uint64_t kept_room;
+    uint64_t buckets[STATS_BUCKETS];
+};
+
+/* kept: how many samples to keep one by one; their memory is present and locked. */
+int stats_open(struct stats **stats, uint64_t kept);
+void stats_close(struct stats *stats);
+void stats_clear(struct stats *stats);
+void stats_merge(struct stats *into, const struct stats *from);
+
+/* The population's standard deviation. */
+double stats_deviation_ps(const struct stats *stats);
+
+/* The value that a share of the samples (0 < share < 1) does not exceed, within 0.1 %. -ENODATA,
+ * without a sentence, if fewer than ten samples lie beyond it. */
+int stats_percentile(const struct stats *stats, double share, double *ps);
+
+/* Its 95 % confidence interval by order statistics. */
+int stats_interval(const struct stats *stats, double share, double *low_ps, double *high_ps);
+
+/* The middle sample, however few there are. */
+double stats_median_ps(const struct stats *stats);
+
+/* What stats_bucket puts into a bucket: from low up to, not including, high. */
+void stats_bounds(size_t bucket, double *low, double *high);
+
+/* Counts and moments from the buckets, for samples that were only put there. */
+void stats_settle(struct stats *stats);
+
+static inline size_t stats_bucket(uint64_t ps)
+{
+    if (ps < STATS_LINEAR)
+        return ps;
+    unsigned shift = 63U - STATS_BITS - (unsigned)__builtin_clzll(ps);
+    size_t bucket = (size_t)shift * STATS_SUB + (ps >> shift);
+    return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
+}
+
+/* Adds samples in order. A handful at a time costs a few nanoseconds each: one by one, the next
+ * clock read would have to wait for the arithmetic. */
+void stats_add(struct stats *stats, const uint64_t *ps, size_t n);
+
+/* ---- a run over time ---- */
+
+/* What a interval of a run came to. */
+struct interval {
+    uint64_t end_ps; /* since the measurement began */
+    uint64_t count;
+    uint64_t min_ps, max_ps; /* UINT64_MAX and 0: not known */
+    double sum_ps;
+};
+
+enum { SERIES_MAX = 256 };
+struct series {
+    size_t count;
+    struct interval intervals[SERIES_MAX];
+};
+
+/* Adds the next interval, unless nothing happened in it. Without room, every two become one. */
+void series_add(struct series *series, const struct interval *interval);
+
+/* ---- what disturbed us ---- */
+
+struct interference {
+    uint64_t switches, migrations, faults, steal_ms;
+};
+
+void interference_now(struct interference *now);
+
+/* Adds what happened between two looks. */
+void interference_add(struct interference *sum, const struct interference *from,
+                      const struct interference *to);
+
+/* Warns, once, if ends that are free to run on one CPU seem to have done so: then the scheduler
+ * takes one off it every few operations. */
+void interference_hint(bool roams, uint64_t switches, uint64_t operations);
+
+/* Warns of what touched the result, if anything did. */
+void interference_say(const struct interference *sum);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which CPUs the two ends run on. */
+#include "core/cpu.h"
+#include "core/machine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+int cpu_pin(int64_t cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (cpu >= CPU_SETSIZE)
+        return fail(-ENODEV, "--cpu %lld: there is no such CPU", (long long)cpu);
+    CPU_SET((size_t)cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set))
+        return fail(-ENODEV, "--cpu %lld: %s", (long long)cpu,
+                    errno == EINVAL ? "no such CPU, or not allowed to this process"
+                                    : strerror(errno));
+    return 0;
+}
+
+/* Is cpu in a list such as "0-3,8" of a file in the CPU's folder? */
+static bool listed(size_t owner, const char *file, size_t cpu)
+{
+    char list[512];
+    return system_line("", list, sizeof list, "/sys/devices/system/cpu/cpu%zu/%s", owner, file) &&
+           cpus_has(list, (unsigned)cpu);
+}
+
+/* 0: another package; 1: the same core; 2: two cores, one last-level cache. */
+static int kinship(size_t a, size_t b)
+{
+    static const char *const caches[] = {"cache/index3/shared_cpu_list",
+                                         "cache/index2/shared_cpu_list"};
+    if (listed(a, "topology/thread_siblings_list", b))
+        return 1;
+    for (size_t i = 0; i < LENGTH(caches); i++)
+        if (listed(a, caches[i], b))
+            return 2;
+    return 0;
+}
+
+int cpu_pair(int64_t pair[2])
+{
+    cpu_set_t set;
+    int best = -1;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 0;
+    size_t first = 0;
+    while (first < CPU_SETSIZE && !CPU_ISSET(first, &set))
+        first++;
+    pair[0] = pair[1] = (int64_t)first;
+    for (size_t cpu = first + 1; cpu < CPU_SETSIZE && best < 2; cpu++) {
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        int kin = kinship(first, cpu);
+        if (kin == 1)
+            kin = -1; /* the same core: only if there is nothing else */
+        if (best == -1 ? kin >= best : kin > best) {
+            best = kin;
+            pair[0] = (int64_t)cpu;
+        }
+    }
+    return CPU_COUNT(&set);
+}
+
+int cpu_describe(struct msg *text)
+{
+    cpu_set_t set;
+    char host[64];
+    host_id(host, sizeof host);
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return msg_print(text, "host=%s\ncpu=many\n", host);
+    if (CPU_COUNT(&set) != 1)
+        return msg_print(text, "host=%s\ncpu=many\n", host);
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    return msg_print(text, "host=%s\ncpu=%zu\n", host, cpu);
+}
+
+/* The output of cpu_describe, for ends on one machine. */
+static bool on_one_host(const struct msg *mine, const struct msg *theirs, char cpus[2][64])
+{
+    char hosts[2][64];
+    return !msg_value(mine, "host", hosts[0], sizeof hosts[0]) &&
+           !msg_value(theirs, "host", hosts[1], sizeof hosts[1]) &&
+           !msg_value(mine, "cpu", cpus[0], sizeof cpus[0]) &&
+           !msg_value(theirs, "cpu", cpus[1], sizeof cpus[1]) && strcmp(hosts[0], hosts[1]) == 0;
+}
+
+bool cpu_shared(const struct msg *mine, const struct msg *theirs)
+{
+    char cpus[2][64];
+    return on_one_host(mine, theirs, cpus) && strcmp(cpus[0], cpus[1]) == 0 &&
+           strcmp(cpus[0], "many") != 0;
+}
+
+bool cpu_roams(const struct msg *mine, const struct msg *theirs)
+{
+    char cpus[2][64];
+    return on_one_host(mine, theirs, cpus) &&
+           (strcmp(cpus[0], "many") == 0 || strcmp(cpus[1], "many") == 0);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside study: reading the values of a document. Every function that reads a value checks it
+ * against the schema first and fails with a sentence that names the file and the key. */
+#ifndef WEFT_STUDY_READ_H
+#define WEFT_STUDY_READ_H
+
+#include "study/study.h"
+
+#include <jansson.h>
+
+/* Longest name of an object in sentences: "results[12].". */
+enum { WHERE = 96 };
+
+/* ---- memory (read_fields.c) ---- */
+
+/* A heap of chunks that is freed as a whole. */
+struct chunk;
+void *chunk_alloc(struct chunk **chunks, size_t length);
+void chunk_free(struct chunk *chunks);
+
+struct reader {
+    const char *path;     /* of the file, for sentences */
+    struct chunk *chunks; /* what is kept of the document */
+};
+
+/* Zeroed memory that lives as long as the run; NULL if there is none. */
+void *reader_alloc(struct reader *r, size_t length);
+
+/* A copy without control characters; NULL if there is no memory. */
+const char *reader_text(struct reader *r, const char *text);
+void strip_controls(char *text);
+
+/* "FILE: WHERE.KEY WHAT", and -EINVAL. */
+int reader_wrong(const struct reader *r, const char *where, const char *key, const char *what);
+int reader_no_memory(const struct reader *r);
+
+/* ---- objects, row by row (read_fields.c) ---- */
+
+enum field_kind {
+    TEXT,
+    TEXT_OR_NULL,
+    TIME,
+    COUNT,
+    POSITIVE,
+    NUMBER,
+    NUMBER_OR_NULL,
+    PERCENT,
+    FLAG
+};
+
+/* One key of an object; a table of them ends with a row without a key. */
+struct field {
+    const char *key;
+    enum field_kind kind;
+    size_t at;                /* offset of the member that takes the value */
+    const char *const *words; /* the values a text may have; NULL: any */
+};
+
+/* Reads every row of an object into the struct at base. where names the object, with a dot at its
+ * end; "" is the document itself. */
+int read_object(struct reader *r, const json_t *object, const char *where,
+                const struct field *fields, void *base);
+
+/* The same for the object at a key of an object. */
+int read_member(struct reader *r, const json_t *object, const char *where, const char *key,
+                const struct field *fields, void *base);
+
+/* Allocates *list for the items of a list, each of size bytes, and sets *count. */
+int read_list(struct reader *r, const json_t *object, const char *where, const char *key,
+              size_t size, void *list, size_t *count);
+
+/* The same for a list of objects, which are read too. */
+int read_objects(struct reader *r, const json_t *object, const char *where, const char *key,
+                 const struct field *fields, size_t size, void *list, size_t *count);
+
+/* ---- the document (read_run.c) ---- */
+
+int read_run(struct reader *r, const json_t *root, struct study_run *run);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keys of a document and the struct study_run they are read into: one table per object. */
+#include "study/read.h"
+
+#include <math.h>
+#include <string.h>
+
+#define AT(type, member) offsetof(struct type, member)
+
+static const char *const origins[] = {"default", "user", "batch", "peer", NULL};
+static const char *const states[] = {"complete", "interrupted", "failed", NULL};
+static const char *const methods[] = {"latency", "ping-pong", "stream", "stream both ways", NULL};
+static const char *const clocks[] = {"cycles", "clock_gettime", NULL};
+static const char *const verdicts[] = {"passed", "failed", "unknown", NULL};
+
+static const struct field option_fields[] = {{"name", TEXT, AT(study_pair, name), NULL},
+                                             {"value", TEXT, AT(study_pair, value), NULL},
+                                             {"origin", TEXT, AT(study_pair, origin), origins},
+                                             {0}};
+
+static const struct field percentile_fields[] = {
+    {"percent", PERCENT, AT(study_percentile, percent), NULL},
+    {"us", NUMBER_OR_NULL, AT(study_percentile, us), NULL},
+    {"low_us", NUMBER_OR_NULL, AT(study_percentile, low_us), NULL},
+    {"high_us", NUMBER_OR_NULL, AT(study_percentile, high_us), NULL},
+    {0}};
+
+static const struct field interval_fields[] = {
+    {"end_s", NUMBER, AT(study_interval, end_s), NULL},
+    {"count", COUNT, AT(study_interval, count), NULL},
+    {"mean_us", NUMBER, AT(study_interval, mean_us), NULL},
+    {"min_us", NUMBER_OR_NULL, AT(study_interval, min_us), NULL},
+    {"max_us", NUMBER_OR_NULL, AT(study_interval, max_us), NULL},
+    {0}};
+
+static const struct field verdict_fields[] = {
+    {"condition", TEXT, AT(study_condition, text), NULL},
+    {"result", COUNT, AT(study_condition, result), NULL},
+    {"value", NUMBER_OR_NULL, AT(study_condition, value), NULL},
+    {"verdict", TEXT, AT(study_condition, verdict), verdicts},
+    {0}};
+
+static const struct field result_fields[] = {
+    {"test", TEXT, AT(study_result, test), NULL},
+    {"label", TEXT, AT(study_result, label), NULL},
+    {"size", POSITIVE, AT(study_result, size), NULL},
+    {"layout", TEXT_OR_NULL, AT(study_result, layout), NULL},
+    {"complete", FLAG, AT(study_result, complete), NULL},
+    {"count", COUNT, AT(study_result, count), NULL},
+    {"min_us", NUMBER, AT(study_result, min_us), NULL},
+    {"max_us", NUMBER, AT(study_result, max_us), NULL},
+    {"mean_us", NUMBER, AT(study_result, mean_us), NULL},
+    {"deviation_us", NUMBER, AT(study_result, deviation_us), NULL},
+    {"median_us", NUMBER, AT(study_result, median_us), NULL},
+    {"elapsed_s", NUMBER_OR_NULL, AT(study_result, elapsed_s), NULL},
+    {"bytes_per_s", NUMBER_OR_NULL, AT(study_result, bytes_per_s), NULL},
+    {"messages_per_s", NUMBER_OR_NULL, AT(study_result, messages_per_s), NULL},
+    {0}};
+
+static const struct field fabric_fields[] = {{"name", TEXT, AT(study_result, fabric), NULL},
+                                             {"device", TEXT, AT(study_result, device), NULL},
+                                             {"form", TEXT, AT(study_result, form), NULL},
+                                             {"why", TEXT, AT(study_result, why), NULL},
+                                             {0}};
+
+static const struct field method_fields[] = {
+    {"name", TEXT, AT(study_result, method), methods},
+    {"half_round_trip", FLAG, AT(study_result, half_round_trip), NULL},
+    {"clock", TEXT, AT(study_result, clock), clocks},
+    {"clock_cost_ns", NUMBER, AT(study_result, clock_cost_ns), NULL},
+    {"clock_subtracted", FLAG, AT(study_result, clock_subtracted), NULL},
+    {"completion_proves", TEXT, AT(study_result, proves), NULL},
+    {0}};
+
+static const struct field interference_fields[] = {
+    {"preempted", COUNT, AT(study_result, preempted), NULL},
+    {"migrated", COUNT, AT(study_result, migrated), NULL},
+    {"page_faults", COUNT, AT(study_result, page_faults), NULL},
+    {"steal_ms", COUNT, AT(study_result, steal_ms), NULL},
+    {0}};
+
+static const struct field reverse_fields[] = {
+    {"count", COUNT, AT(study_result, reverse_count), NULL},
+    {"elapsed_s", NUMBER, AT(study_result, reverse_elapsed_s), NULL},
+    {0}};
+
+static const struct field run_fields[] = {
+    {"begun", TIME, AT(study_run, begun), NULL}, {"ended", TIME, AT(study_run, ended), NULL}, {0}};
+
+static const struct field tool_fields[] = {{"name", TEXT, AT(study_run, tool), NULL},
+                                           {"version", TEXT, AT(study_run, version), NULL},
+                                           {0}};
+
+static const struct field status_fields[] = {{"state", TEXT, AT(study_run, state), states},
+                                             {"exit", COUNT, AT(study_run, exit), NULL},
+                                             {"reason", TEXT, AT(study_run, reason), NULL},
+                                             {0}};
+
+static int read_bucket(const struct reader *r, const char *where, const json_t *triple,
+                       double from_us, struct study_bucket *bucket)
+{
+    double low = json_number_value(json_array_get(triple, 0));
+    double high = json_number_value(json_array_get(triple, 1));
+    json_int_t count = json_integer_value(json_array_get(triple, 2));
+    bool numbers =
+        json_is_number(json_array_get(triple, 0)) && json_is_number(json_array_get(triple, 1));
+    if (json_array_size(triple) != 3 || !numbers || !(low >= from_us) || !(high > low) || count < 1)
+        return reader_wrong(r, where, "histogram", "has an invalid bucket");
+    *bucket = (struct study_bucket){low, high, (uint64_t)count};
+    return 0;
+}
+
+static int read_histogram(struct reader *r, const json_t *object, const char *where,
+                          struct study_result *result)
+{
+    int status = read_list(r, object, where, "histogram", sizeof *result->buckets, &result->buckets,
+                           &result->bucket_count);
+    const json_t *list = json_object_get(object, "histogram");
+    double from_us = 0;
+    for (size_t i = 0; i < result->bucket_count && !status; i++) {
+        status = read_bucket(r, where, json_array_get(list, i), from_us, &result->buckets[i]);
+        from_us = result->buckets[i].high_us;
+    }
+    return status;
+}
+
+static int read_result(struct reader *r, const json_t *object, const char *where,
+                       struct study_result *result)
+{
+    result->reverse_elapsed_s = NAN;
+    int status = read_object(r, object, where, result_fields, result);
+    if (!status)
+        status = read_member(r, object, where, "fabric", fabric_fields, result);
+    if (!status)
+        status = read_member(r, object, where, "method", method_fields, result);
+    if (!status)
+        status = read_member(r, object, where, "interference", interference_fields, result);
+    if (!status && json_object_get(object, "reverse"))
+        status = read_member(r, object, where, "reverse", reverse_fields, result);
+    if (!status && json_object_get(object, "options"))
+        status = read_objects(r, object, where, "options", option_fields, sizeof *result->options,
+                              &result->options, &result->option_count);
+    if (!status)
+        status = read_objects(r, object, where, "percentiles", percentile_fields,
+                              sizeof *result->percentiles, &result->percentiles,
+                              &result->percentile_count);
+    if (!status)
+        status =
+            read_objects(r, object, where, "series", interval_fields, sizeof *result->intervals,
+                         &result->intervals, &result->interval_count);
+    return status ? status : read_histogram(r, object, where, result);
+}
+
+static int read_results(struct reader *r, const json_t *root, struct study_run *run)
+{
+    int status =
+        read_list(r, root, "", "results", sizeof *run->results, &run->results, &run->result_count);
+    for (size_t i = 0; i < run->result_count && !status; i++) {
+        char where[WHERE];
+        snprintf(where, sizeof where, "results[%zu].", i);
+        status = read_result(r, json_array_get(json_object_get(root, "results"), i), where,
+                             &run->results[i]);
+    }
+    return status;
+}
+
+static int read_verdicts(struct reader *r, const json_t *root, struct study_run *run)
+{
+    int status = read_objects(r, root, "", "verdicts", verdict_fields, sizeof *run->conditions,
+                              &run->conditions, &run->condition_count);
+    for (size_t i = 0; i < run->condition_count && !status; i++)
+        if (run->conditions[i].result >= run->result_count)
+            status = reader_wrong(r, "", "verdicts", "refers to a result that does not exist");
+    return status;
+}
+
+/* Both machines describe themselves: any facts, but host and weft must be among them. */
+static int read_machine(struct reader *r, const json_t *ends, const char *key,
+                        struct study_pair **facts, size_t *count)
+{
+    json_t *machine = json_object_get(ends, key);
+    const char *name;
+    json_t *value;
+    if (!json_string_value(json_object_get(machine, "host")) ||
+        !json_string_value(json_object_get(machine, "weft")))
+        return reader_wrong(r, "ends.", key, "lacks host or weft");
+    *facts = reader_alloc(r, json_object_size(machine) * sizeof **facts);
+    if (!*facts)
+        return reader_no_memory(r);
+    json_object_foreach(machine, name, value)
+    {
+        struct study_pair *fact = &(*facts)[(*count)++];
+        if (!json_is_string(value))
+            return reader_wrong(r, "ends.", key, "has a value that is not a string");
+        fact->name = reader_text(r, name);
+        fact->value = reader_text(r, json_string_value(value));
+        if (!fact->name || !fact->value)
+            return reader_no_memory(r);
+    }
+    return 0;
+}
+
+static int read_ends(struct reader *r, const json_t *root, struct study_run *run)
+{
+    const json_t *ends = json_object_get(root, "ends");
+    const json_t *server = json_object_get(ends, "server");
+    int status = read_machine(r, ends, "client", &run->client, &run->client_count);
+    if (!status && !server)
+        status = reader_wrong(r, "ends.", "server", "is missing");
+    if (!status && !json_is_null(server))
+        status = read_machine(r, ends, "server", &run->server, &run->server_count);
+    return status;
+}
+
+/* True if a shell needs no quotes around the word. */
+static bool is_plain(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_";
+    return *word && word[strspn(word, plain)] == '\0';
+}
+
+/* Writes the word, quoted if needed, and a space. Returns the end. */
+static char *add_word(char *to, const char *word)
+{
+    bool quoted = !is_plain(word);
+    if (quoted)
+        *to++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'')
+            to = stpcpy(to, "'\\'");
+        *to++ = *word;
+    }
+    if (quoted)
+        *to++ = '\'';
+    *to++ = ' ';
+    return to;
+}
+
+/* Messages on standard error are for people; only their type is checked. */
+static int check_messages(struct reader *r, const json_t *root)
+{
+    const json_t *list = json_object_get(root, "said");
+    if (!json_is_array(list))
+        return reader_wrong(r, "", "said", list ? "is not a list" : "is missing");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_string(json_array_get(list, i)))
+            return reader_wrong(r, "", "said", "has an entry that is not a string");
+    return 0;
+}
+
+static int read_command(struct reader *r, const json_t *tool, struct study_run *run)
+{
+    const json_t *list = json_object_get(tool, "command");
+    size_t count = json_array_size(list), room = 1;
+    for (size_t i = 0; i < count; i++) {
+        if (!json_is_string(json_array_get(list, i)))
+            return reader_wrong(r, "tool.", "command", "has a word that is not a string");
+        room += 4 * json_string_length(json_array_get(list, i)) + 3;
+    }
+    if (!count)
+        return reader_wrong(r, "tool.", "command", "has no words");
+    char *command = reader_alloc(r, room), *to = command;
+    if (!command)
+        return reader_no_memory(r);
+    for (size_t i = 0; i < count; i++)
+        to = add_word(to, json_string_value(json_array_get(list, i)));
+    to[-1] = '\0';
+    strip_controls(command);
+    run->command = command;
+    return 0;
+}
+
+int read_run(struct reader *r, const json_t *root, struct study_run *run)
+{
+    int status = read_object(r, root, "", run_fields, run);
+    if (!status)
+        status = read_member(r, root, "", "tool", tool_fields, run);
+    if (!status)
+        status = read_command(r, json_object_get(root, "tool"), run);
+    if (!status)
+        status = read_member(r, root, "", "status", status_fields, run);
+    if (!status && run->exit > 255)
+        status = reader_wrong(r, "status.", "exit", "is not an exit code");
+    if (!status)
+        status = read_objects(r, root, "", "options", option_fields, sizeof *run->options,
+                              &run->options, &run->option_count);
+    if (!status)
+        status = read_ends(r, root, run);
+    if (!status)
+        status = read_results(r, root, run);
+    if (!status)
+        status = check_messages(r, root);
+    return status ? status : read_verdicts(r, root, run);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside tool: the CXI family, its options and their rows. */
+#ifndef WEFT_TOOL_CXI_H
+#define WEFT_TOOL_CXI_H
+
+#include "tool/output.h"
+
+/* A command, from tools.def. */
+struct cxi_tool {
+    const char *name;  /* what both ends must have in common */
+    const char *title; /* of the header */
+    const char *op, *method;
+};
+
+struct cxi_options {
+    struct spec spec; /* first: rows `of` the spec's fill it */
+    struct output_request output;
+    char device[FABRIC_DEVICE_MAX];
+    uint64_t service, port, wait_s;
+    int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
+    int gpu_type;           /* this end's: 1 + place in memory_vendors, 0: whatever there is */
+    int huge;               /* 0, or the choice of --use-hp */
+    bool local, loop, help, version;
+    char bind[256];
+    int64_t cpu[2];
+    const char *address; /* NULL: a server, or local */
+};
+
+/* Rows are taken by what the op has: bits. */
+enum {
+    CXI_SIZED = 1,
+    CXI_AMO = 2,
+    CXI_IDC = 4,
+    CXI_IDC_SEND = 8, /* IDC of an op that has rendezvous too */
+    CXI_RESTRICTED = 16,
+    CXI_RENDEZVOUS = 32,
+    CXI_ALL = 64
+};
+unsigned cxi_takes(const struct op *op);
+extern const struct opt cxi_rows[];
+
+/* The choices of --use-hp, as memory kinds are named. */
+extern const char *const cxi_huge[];
+
+/* The rules that no single option knows, in sentences. Settles what one option does to another, and
+ * warns of it. */
+int cxi_check(struct cxi_options *options, const struct opt_set *set);
+
+int cxi_main(const struct cxi_tool *tool, int argc, char **argv);
+
+#endif

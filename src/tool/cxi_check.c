@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules among the options of the CXI family, each a sentence. */
+#include "tool/cxi.h"
+
+#include <errno.h>
+
+static bool given(const struct opt_set *set, const char *name)
+{
+    const struct opt *row = opt_find(set, name);
+    return row && opt_origin(set, row) == OPT_BY_USER;
+}
+
+static int check_roles(const struct cxi_options *o)
+{
+    if (o->local && o->address)
+        return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
+                    o->address);
+    if (o->loop && (o->address || o->local))
+        return fail(-EINVAL, "--loop is for a server: leave out %s",
+                    o->local ? "--local" : "the address");
+    if (o->address && !*o->address)
+        return fail(-EINVAL, "the server's address is empty: \"\"");
+    if (o->address && !o->port)
+        return fail(-EINVAL, "--port 0 is for a server, which then says the port it was given");
+    if (o->cpu[1] >= 0 && !o->local)
+        return fail(-EINVAL, "--cpu: a second CPU is for the server that --local starts");
+    return 0;
+}
+
+static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
+{
+    bool any = o->tx_gpu >= 0 || o->rx_gpu >= 0, server = !o->address && !o->local;
+    if (any && o->huge)
+        warn("--use-hp has no effect on GPU buffers");
+    if (!any && given(set, "gpu-type"))
+        warn("--gpu-type has no effect without --tx-gpu or --rx-gpu");
+    if (server && given(set, "tx-gpu"))
+        warn("--tx-gpu is the client's to say: it has no effect here");
+    if (server && given(set, "use-hp"))
+        warn("--use-hp is the client's to say: it has no effect here");
+}
+
+int cxi_check(struct cxi_options *o, const struct opt_set *set)
+{
+    struct spec *spec = &o->spec;
+    int status = check_roles(o);
+    if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))
+        status = fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
+                      amo_compare_names[spec_amo_compare(spec)], amo_op_names[spec_amo_op(spec)]);
+    if (status)
+        return status;
+    warn_gpus(o, set);
+    if (spec->count.duration_ms && given(set, "iters"))
+        warn("--duration and --iters are both given: --duration wins");
+    if (spec->count.duration_ms && spec->local.keep_samples) {
+        if (given(set, "report-all"))
+            warn("--report-all is ignored with --duration");
+        spec->local.keep_samples = false;
+    }
+    spec_settle(spec);
+    return spec_check(spec);
+}

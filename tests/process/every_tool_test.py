@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""every_tool_test.py BUILD TOOLS_DEF FABRICS_DEF: what must hold of every tool of the CXI family,
+read from the lists, so that a new tool or fabric is tested without being told."""
+import json
+import re
+import sys
+
+sys.dont_write_bytecode = True
+import lists
+import tap
+from tap import (check, ended, equal, header_value, lines_of, one_sentence, pair, run,
+                 sentences)
+
+TOOLS = lists.cxi_tools(sys.argv[2])
+DEVICES = [(kind == "FABRIC_MODULE", device) for kind, _, words in
+           lists.entries(sys.argv[3], "FABRIC_") for device in words[-1].split()]
+COUNT = 20
+QUICK = ("-n", str(COUNT), "--latency-gap", "0", "--warmup", "2")
+LABELS = ("Device", "Fabric", "Service ID", "Test Type", "Iterations", "Warmup Iters",
+          "Inter-Iter Gap", "LL Cmd Launch", "Results Reported", "Clock")
+
+
+def has_sizes(name):
+    """Not an atomic, whose type has its size."""
+    return re.search(r"^ +(-s, )?--size=", run(tap.tool_path(name), "--help").out, re.M)
+
+
+def table_of(process):
+    """(title, [rows as lists of words]): all rows have a word for each column."""
+    lines = lines_of(process.out)
+    check(lines, "no table", process)
+    rule = lines[0]
+    check(set(rule) == {"-"}, "the first line is no separator", process)
+    places = [i for i, line in enumerate(lines) if line == rule]
+    equal(places[0], 0, process)
+    equal(places[-1], len(lines) - 1, "the last line is a separator", process)
+    equal(len(places), 3, "header and table", process)
+    titles, *rows = lines[places[1] + 1:places[2]]
+    columns = len(re.split(r" {2,}", titles.strip()))
+    for row in rows:
+        equal(len(row.split()), columns, "words in a row", process)
+        equal(len(row), len(titles), "the length of a row", process)
+    return titles, [row.split() for row in rows]
+
+
+def header_is_whole(process, title, device):
+    lines = lines_of(process.out)
+    equal(lines[1], "    " + title, process)
+    for line in lines[2:lines.index(lines[0], 1)]:
+        check(re.fullmatch(r"\S.{15} : \S.*", line), f"a header line: {line!r}", process)
+    for label in LABELS:
+        check(header_value(process, label), label, process)
+    equal(header_value(process, "Device"), device)
+    equal(header_value(process, "Iterations"), str(COUNT))
+    for label in ("Local (client)", "Remote (server)"):
+        check(header_value(process, label), label, process)
+
+
+def rows_are_sane(process, sizes=None):
+    titles, rows = table_of(process)
+    if sizes:
+        equal([int(row[0]) for row in rows], sizes, process)
+    else:
+        equal(len(rows), 1, "one size, one row", process)
+    columns = re.split(r" {2,}", titles.strip())
+    for row in rows:
+        equal(int(row[1]), COUNT, "iterations", process)
+        of = dict(zip(columns, row))
+        check(float(of["Min[us]"]) <= float(of["Mean[us]"]) <= float(of["Max[us]"]), process)
+
+
+def local(name, device, *args, **more):
+    return run(tap.tool_path(name), "--local", "-d", device, *QUICK, *args, **more)
+
+
+def good(process):
+    ended(process, 0)
+    equal(sentences(process), [], process)
+    return process
+
+
+# ---- alone ----
+
+def help_and_version(name, _title, _op, _method):
+    shown = ended(run(tap.tool_path(name), "--help"), 0)
+    check(name in shown.out, shown)
+    for option in ("--local", "--verify", "--json", "--help"):
+        check(re.search(rf"^ +(-\w, )?{option}\b", shown.out, re.M), f"no {option}", shown)
+    equal(shown.err, "")
+    check(ended(run(tap.tool_path(name), "--version"), 0).out.startswith(f"{name} (Weft) "))
+
+
+def nonsense_is_refused(name, _title, _op, _method):
+    for words in (("--nosuch",), ("-n", "x"), ("--local", "host"), ("-d",)):
+        process = ended(run(tap.tool_path(name), *words), 2)
+        one_sentence(process, name)
+        equal(process.out, "")
+
+
+# ---- two ends ----
+
+def both_ends_here(name, title, _op, _method):
+    for device in ("soft", "null"):
+        process = good(local(name, device))
+        header_is_whole(process, title, device)
+        rows_are_sane(process)
+
+
+def a_range_has_a_row_a_size(name, title, _op, _method):
+    if not has_sizes(name):
+        tap.skip("its type has its size")
+    for device in ("soft", "null"):
+        process = good(local(name, device, "-s", "1:64"))
+        header_is_whole(process, title, device)
+        rows_are_sane(process, [1, 2, 4, 8, 16, 32, 64])
+
+
+def data_is_verified(name, title, _op, _method):
+    process = good(local(name, "soft", "--verify"))
+    header_is_whole(process, title, "soft")
+    rows_are_sane(process)
+    if has_sizes(name):
+        for size in ("1", "7", "225", "4097", "65536"):
+            rows_are_sane(good(local(name, "soft", "--verify", "-s", size)), [int(size)])
+
+
+def null_has_nothing_to_verify(name, _title, _op, _method):
+    process = local(name, "null", "--verify")
+    check(process.code in (1, 2), process)
+    check("moves nothing" in one_sentence(process, name), process)
+
+
+def wrong_data_is_found(name, _title, _op, _method):
+    process = local(name, "corrupts_all", "--verify", "-n", "100")
+    check(process.code == 1, "wrong data passed for right", process)
+    check("verify" in one_sentence(process, name), process)
+
+
+def a_server_and_a_client(name, title, _op, _method):
+    server, client = pair(tap.tool_path(name), *QUICK)
+    rows_are_sane(client)
+    header_is_whole(client, title, "cxi0")
+    equal(lines_of(server.out)[-2], "See client for results.", server)
+    for label in ("Test Type", "Iterations", "Warmup Iters", "Clock"):
+        equal(header_value(server, label), header_value(client, label))
+
+
+def two_tools_do_not_talk(name, _title, _op, _method):
+    others = [other for other, *_ in TOOLS if other != name]
+    server = tap.Server(tap.tool_path(name), "--timeout", "5")
+    client = ended(tap.Client(tap.tool_path(others[0]), server, *QUICK), 1)
+    check(others[0] in client.err and name in client.err, client)
+
+
+def every_sample_is_printed(name, _title, _op, _method):
+    process = good(local(name, "soft", "--report-all"))
+    equal([len(samples) for samples in tap.samples_of(process)], [COUNT], process)
+
+
+def the_document_has_the_same(name, _title, op, method):
+    process = good(local(name, "soft", "--json", "-"))
+    document = json.loads(process.out)
+    equal(document["tool"]["name"], name)
+    equal([(r["test"], r["method"]["name"], r["count"]) for r in document["results"]],
+          [(op, method, COUNT)])
+
+
+for _tool in TOOLS:
+    for _test in (help_and_version, nonsense_is_refused, both_ends_here, a_range_has_a_row_a_size,
+                  data_is_verified, null_has_nothing_to_verify, wrong_data_is_found,
+                  a_server_and_a_client, two_tools_do_not_talk, every_sample_is_printed,
+                  the_document_has_the_same):
+        tap.add(f"{_tool[0]}: {_test.__name__}", _test, *_tool)
+
+
+# ---- every fabric ----
+
+def runs_or_says_why_not(name, title, is_module, device):
+    process = local(name, device, "--verify", *(("-s", "8:64") if has_sizes(name) else ()))
+    if process.code == 0:
+        header_is_whole(process, title, device)
+        rows_are_sane(process, [8, 16, 32, 64] if has_sizes(name) else None)
+        return
+    check(process.code in (1, 2), process)
+    said = one_sentence(process, name)
+    check(len(said) > len(name) + 10, process)
+    if is_module and ("there is no" in said or "not installed" in said):
+        tap.skip(said)
+
+
+for _name, _title, *_ in TOOLS:
+    for _module, _device in DEVICES:
+        tap.add(f"{_name} on {_device} runs or says why not", runs_or_says_why_not, _name, _title,
+                _module, _device)
+
+if __name__ == "__main__":
+    tap.main()

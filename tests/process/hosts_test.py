@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""hosts_test.py BUILD: two hosts, as network namespaces that this test makes and takes away: joined
+by a veth pair, and, to know the delay of a link, by two TUN devices and a forwarder that holds every
+packet for two milliseconds. Shared memory crosses namespaces, so every test looks at which fabric
+carried it."""
+import ctypes
+import fcntl
+import heapq
+import os
+import re
+import select
+import shutil
+import statistics
+import struct
+import subprocess
+import threading
+import time
+
+import tap
+from tap import Client, Server, check, ended, header_value, skip
+
+HERE, THERE = f"weft-a{os.getpid()}", f"weft-b{os.getpid()}"
+SLOW_HERE, SLOW_THERE = f"weft-c{os.getpid()}", f"weft-d{os.getpid()}"
+DELAY_S = 0.002
+TIMEOUT = ("--timeout", "3")
+CXI = ("cxi_write_lat", "cxi_read_lat", "cxi_send_lat", "cxi_atomic_lat")
+PERFTESTS = ("am_lat", "put_lat", "add_lat", "get", "fadd", "swap", "cswap", "am_bw", "put_bw",
+             "add_mr")
+_made = {}
+
+
+def ip(*words):
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=20)
+    check(done.returncode == 0, " ".join(words), done.stderr)
+
+
+def module(name):
+    return os.path.exists(os.path.join(tap.build_folder(), "modules", f"weft-{name}.so"))
+
+
+def need_root():
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        skip("network namespaces need root and iproute2")
+    if subprocess.run(["ip", "netns", "add", "weft-probe"], capture_output=True).returncode:
+        skip("this machine makes no network namespaces")
+    subprocess.run(["ip", "netns", "del", "weft-probe"], check=False)
+
+
+def remove():
+    for name in (HERE, THERE, SLOW_HERE, SLOW_THERE):
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+        shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
+
+
+tap.at_exit(remove)
+
+
+def hosts():
+    """Two namespaces and a link, made once."""
+    if "link" in _made:
+        return
+    need_root()
+    ip("netns", "add", HERE)
+    ip("netns", "add", THERE)
+    ip("link", "add", "wefta", "netns", HERE, "type", "veth", "peer", "name", "weftb", "netns",
+       THERE)
+    for name, device, number in ((HERE, "wefta", 1), (THERE, "weftb", 2)):
+        ip("-n", name, "addr", "add", f"10.99.0.{number}/24", "dev", device)
+        ip("-n", name, "addr", "add", f"fd99::{number}/64", "dev", device, "nodad")
+        ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", name, "link", "set", device, "up")
+    os.makedirs(f"/etc/netns/{THERE}", exist_ok=True)
+    with open(f"/etc/netns/{THERE}/hosts", "w", encoding="utf-8") as names:
+        names.write("127.0.0.1 localhost\n10.99.0.1 weft-server\n")
+    _made["link"] = True
+
+
+def inside(name):
+    return ("ip", "netns", "exec", name)
+
+
+def both(tool, *args, address="10.99.0.1", server_args=(), server_at=None, client_at=None,
+         limit=40):
+    """The server in one host, the client in the other; both ended well."""
+    path = tap.tool_path(tool)
+    server = Server(path, *server_args, prefix=inside(server_at or HERE), limit=limit)
+    client = Client(path, server, *args, address=address, prefix=inside(client_at or THERE),
+                    limit=limit)
+    ended(client, 0)
+    ended(server, 0)
+    return server, client
+
+
+def by_libfabric(process):
+    carried = header_value(process, "Fabric")
+    check(carried.startswith("ofi tcp"), carried, process)
+    check("two machines" in carried, "the header does not say why", carried)
+
+
+def need_ofi():
+    if not module("ofi"):
+        skip("the module for libfabric was not built")
+    hosts()
+
+
+# ---- all tools over the link ----
+
+def tools_run_over_tcp_with_no_other_option(tool):
+    need_ofi()
+    server, client = both(tool)
+    by_libfabric(client)
+    by_libfabric(server)
+
+
+def tools_verify_over_tcp(tool, *args):
+    need_ofi()
+    _, client = both(tool, "--verify", "-n", "50", "--latency-gap", "0", *args)
+    by_libfabric(client)
+
+
+def perftests_run_over_tcp(transport, test, *args):
+    need_ofi()
+    if transport.startswith("uct") and not module("uct"):
+        skip("the module for UCX was not built")
+    _, client = both("ucx_perftest", "-t", test, "-x", transport, "-n", "200", "-w", "10", "-f",
+                     "--verify", *args)
+    check(re.search(r"^ +200 +[\d.]+", client.out, re.M), client)
+
+
+for _tool in CXI:
+    tap.add(f"{_tool} runs between two hosts with no other option",
+            tools_run_over_tcp_with_no_other_option, _tool, by_itself=True)
+for _tool, *_args in (("cxi_write_lat", "-s", "1:65536"), ("cxi_read_lat", "-s", "1:65536"),
+                      ("cxi_send_lat", "-s", "1:65536"), ("cxi_send_lat", "-s", "1:65536", "-R"),
+                      ("cxi_atomic_lat",), ("cxi_atomic_lat", "-A", "CSWAP", "--fetching")):
+    tap.add(" ".join([_tool, *_args, "verifies between two hosts"]), tools_verify_over_tcp, _tool,
+            *_args, by_itself=True)
+for _test in PERFTESTS:
+    tap.add(f"ucx_perftest {_test} verifies between two hosts on ofi:tcp", perftests_run_over_tcp,
+            "ofi:tcp", _test, by_itself=True)
+
+
+@tap.alone
+def ucx_perftest_chooses_a_network_by_itself():
+    need_ofi()
+    _, client = both("ucx_perftest", "-t", "am_lat", "-n", "1000", "-w", "10", "-f")
+    check(re.search(r"carried by (uct tcp/weftb|ofi tcp)", client.err), client)
+
+
+# ---- addresses ----
+
+@tap.alone
+def ipv6_carries_a_run():
+    need_ofi()
+    _, client = both("cxi_write_lat", "-n", "20", address="fd99::1")
+    by_libfabric(client)
+
+
+@tap.alone
+def a_name_from_the_hosts_file_is_reached():
+    need_ofi()
+    _, client = both("cxi_read_lat", "-n", "20", address="weft-server")
+    by_libfabric(client)
+
+
+@tap.alone
+def a_run_within_one_host_stays_in_its_memory():
+    hosts()
+    _, client = both("cxi_write_lat", "-n", "20", address="127.0.0.1", client_at=HERE)
+    check(header_value(client, "Fabric").startswith("soft"), client)
+
+
+@tap.alone
+def soft_is_refused_between_two_hosts_in_a_sentence():
+    hosts()
+    path = tap.tool_path("cxi_write_lat")
+    server = Server(path, "-d", "soft:cxi0", prefix=inside(HERE))
+    client = Client(path, server, "-d", "soft:cxi0", address="10.99.0.1", prefix=inside(THERE))
+    ended(client, 1)
+    check("another network namespace" in client.err, client)
+
+
+# ---- faults ----
+
+def a_cut_link_ends_both_within_the_timeout(tool, *args):
+    need_ofi()
+    path = tap.tool_path(tool)
+    server = Server(path, *TIMEOUT, prefix=inside(HERE), limit=60)
+    client = Client(path, server, *TIMEOUT, *args, address="10.99.0.1", prefix=inside(THERE),
+                    limit=60)
+    client.wait_for(r"Fabric|iterations")
+    time.sleep(1)
+    try:
+        ip("-n", HERE, "link", "set", "wefta", "down")
+        ended(client, 4, 25)
+        ended(server, 4, 25)
+    finally:
+        ip("-n", HERE, "link", "set", "wefta", "up")
+    for process in (client, server):
+        check(re.search(r"no sign of life|did not complete|lost the|lost:", process.err), process)
+
+
+for _tool, *_args in (("cxi_write_lat", "-D", "30"), ("cxi_send_lat", "-D", "30"),
+                      ("ucx_perftest", "-t", "am_lat", "-x", "ofi:tcp", "--duration", "30")):
+    tap.add(f"a link that is cut under {_tool} ends both within the timeout",
+            a_cut_link_ends_both_within_the_timeout, _tool, *_args, by_itself=True)
+
+
+@tap.alone
+def a_server_that_is_killed_ends_the_client():
+    need_ofi()
+    path = tap.tool_path("cxi_send_lat")
+    server = Server(path, *TIMEOUT, prefix=inside(HERE), limit=60)
+    client = Client(path, server, *TIMEOUT, "-D", "30", address="10.99.0.1",
+                    prefix=inside(THERE), limit=60)
+    client.wait_for(r"Fabric")
+    time.sleep(0.5)
+    server.kill()
+    ended(client, 4, 15)
+
+
+# ---- a link with a known delay ----
+
+CLONE_NEWNET, TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x40000000, 0x400454CA, 0x0001, 0x1000
+
+
+def tun_in(name, device):
+    """A TUN device that lives in that namespace: its descriptor."""
+    made = []
+
+    def enter():
+        # Only this thread goes there.
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(f"/var/run/netns/{name}", "rb") as place:
+            if libc.setns(place.fileno(), CLONE_NEWNET):
+                return
+        fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH14x", device.encode(), IFF_TUN | IFF_NO_PI))
+        made.append(fd)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    if not made:
+        skip("no TUN device can be made here")
+    return made[0]
+
+
+class Forwarder(threading.Thread):
+    """Holds every packet for the delay, then hands it to the other side."""
+
+    def __init__(self, one, two):
+        super().__init__(daemon=True)
+        self.other = {one: two, two: one}
+        self.held, self.count, self.over = [], 0, False
+        self.late_s = []
+
+    def run(self):
+        while not self.over:
+            now = time.monotonic()
+            while self.held and self.held[0][0] <= now:
+                due, _, to, packet = heapq.heappop(self.held)
+                self.late_s.append(now - due)
+                try:
+                    os.write(to, packet)
+                except OSError:
+                    pass
+            wait = min(0.05, max(0, self.held[0][0] - now)) if self.held else 0.05
+            for fd in select.select(list(self.other), [], [], wait)[0]:
+                self.take(fd)
+
+    def take(self, fd):
+        try:
+            packet = os.read(fd, 65536)
+        except OSError:
+            return
+        self.count += 1
+        heapq.heappush(self.held, (time.monotonic() + DELAY_S, self.count, self.other[fd], packet))
+
+
+def slow_hosts():
+    if "slow" in _made:
+        return
+    need_ofi()
+    ends = []
+    for name, number, other in ((SLOW_HERE, 1, 2), (SLOW_THERE, 2, 1)):
+        ip("netns", "add", name)
+        ends.append(tun_in(name, "weftt"))
+        ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", name, "addr", "add", f"10.98.0.{number}", "peer", f"10.98.0.{other}", "dev",
+           "weftt")
+        ip("-n", name, "link", "set", "weftt", "mtu", "9000", "up")
+    forwarder = Forwarder(*ends)
+    forwarder.start()
+    tap.at_exit(lambda: setattr(forwarder, "over", True))
+    _made["slow"] = forwarder
+
+
+def a_known_delay_is_read(tool, legs, *args):
+    """Half a round trip of a send is one delay; a read, and a write that is delivered, take two."""
+    slow_hosts()
+    wanted_us = legs * DELAY_S * 1e6
+
+    def measure():
+        _made["slow"].late_s.clear()
+        _, client = both(tool, "-n", "200", "--report-all", "--latency-gap", "0", *args,
+                         address="10.98.0.1", server_at=SLOW_HERE, client_at=SLOW_THERE)
+        by_libfabric(client)
+        # Whatever else runs here, nothing is early.
+        samples = tap.samples_of(client)[0]
+        check(min(samples) >= 0.98 * wanted_us, f"minimum {min(samples)} us", client)
+        return client
+
+    def attempt(client):
+        tap.between(statistics.median(tap.samples_of(client)[0]), 0.98 * wanted_us,
+                    1.5 * wanted_us, client)
+
+    # The forwarder runs beside both ends, on as few CPUs, and knows when it was late.
+    tap.undisturbed(measure, attempt, lambda client: tap.preempted(client) >= 10 or
+                    statistics.median(_made["slow"].late_s) > DELAY_S / 10, attempts=3)
+
+
+for _tool, _legs in (("cxi_send_lat", 1), ("cxi_read_lat", 2), ("cxi_write_lat", 2)):
+    tap.add(f"{_tool} reads a delay of 2 ms a way as {2 * _legs} ms", a_known_delay_is_read, _tool,
+            _legs, by_itself=True)
+
+
+if __name__ == "__main__":
+    tap.main(workers=1)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/peers.h"
+#include "core/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+volatile sig_atomic_t stop;
+
+static void on_alarm(int number)
+{
+    stop = number;
+}
+
+void stop_after_ms(unsigned ms)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval timer = {.it_value = {.tv_usec = (suseconds_t)ms * 1000}};
+    stop = 0;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+void *act(void *arg)
+{
+    struct actor *actor = arg;
+    actor->status = actor->act(actor);
+    snprintf(actor->reason, sizeof actor->reason, "%s", fail_reason());
+    return NULL;
+}
+
+void start(struct actor *actor)
+{
+    assert_int_equal(pthread_create(&actor->thread, NULL, act, actor), 0);
+}
+
+void join(struct actor *actor)
+{
+    pthread_join(actor->thread, NULL);
+}
+
+int act_swap(struct actor *actor)
+{
+    struct msg mine;
+    int status = msg_print(&mine, "%s", actor->word);
+    return status ? status : peer_swap(actor->peer, &mine, &actor->msg);
+}
+
+int act_meet(struct actor *actor)
+{
+    int status = 0;
+    for (int i = 0; i < 100 && !status; i++)
+        status = peer_barrier(actor->peer, actor->word, NULL, NULL);
+    return status;
+}
+
+int act_hear(struct actor *actor)
+{
+    return peer_recv(actor->peer, &actor->msg, NULL, NULL);
+}
+
+int act_alive(struct actor *actor)
+{
+    int status = 0;
+    while (!(status = peer_alive(actor->peer)))
+        rest_ms(5);
+    return status;
+}
+
+int act_fill(struct actor *actor)
+{
+    struct msg msg = {.length = MSG_MAX - 1};
+    int status = 0;
+    while (!status)
+        status = peer_send(actor->peer, &msg);
+    return status;
+}
+
+void print_msg(struct msg *msg, const char *text)
+{
+    assert_int_equal(msg_print(msg, "%s", text), 0);
+}
+
+struct channel *half_channel(int *other, uint64_t timeout_ms)
+{
+    const struct peer_terms terms = {.timeout_ms = timeout_ms};
+    struct channel *channel;
+    int fd[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    assert_int_equal(channel_open(&channel, fd[0], PEER_SERVER, &terms), 0);
+    *other = fd[1];
+    return channel;
+}
+
+bool give(int fd, const char *bytes, size_t length)
+{
+    return send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length;
+}
+
+void assert_carried(struct peer *pair[2], const struct msg *sent)
+{
+    struct msg got;
+    memset(&got, 0x55, sizeof got);
+    assert_int_equal(peer_send(pair[0], sent), 0);
+    assert_int_equal(peer_recv(pair[1], &got, NULL, NULL), 0);
+    assert_int_equal(got.length, sent->length);
+    assert_memory_equal(got.bytes, sent->bytes, sent->length);
+    assert_int_equal(got.bytes[got.length], 0);
+}
+
+void assert_sending_times_out(struct peer *peer)
+{
+    struct actor client = {.peer = peer, .act = act_fill};
+    uint64_t since_ms = clock_ms();
+    act(&client);
+    assert_int_equal(client.status, -ETIMEDOUT);
+    assert_contains(client.reason, "no sign of life for 0.2 s");
+    assert_in_range(clock_ms() - since_ms, SHORT_MS, BOUND_MS);
+}
+
+int answer_after_a_while(void *arg)
+{
+    struct spinning *spinning = arg;
+    struct msg msg;
+    if (++spinning->calls != 3000)
+        return 0;
+    int status = msg_print(&msg, "meet=here\n");
+    return status ? status : peer_send(spinning->other, &msg);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of operations and methods keep what they promise to each other; what a spec asks of a
+ * fabric, and how a sample is corrected. */
+#include "bench/run.h"
+#include "support/specs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct op *op_named(const char *name)
+{
+    struct spec spec = spec_of(name, method_names[0]);
+    return op_of(&spec);
+}
+
+static const struct method *method_named(const char *name)
+{
+    struct spec spec = spec_of(op_names[0], name);
+    return method_of(&spec);
+}
+
+static void expect(bool holds, const char *name, const char *what)
+{
+    if (!holds)
+        fail_msg("%s: %s", name, what);
+}
+
+/* ---- operations ---- */
+
+static void every_op_has_what_all_of_them_need(void **state)
+{
+    (void)state;
+    for (int i = 0; op_names[i]; i++) {
+        const struct op *op = op_named(op_names[i]);
+        expect(strcmp(op->name, op_names[i]) == 0, op_names[i], "has another name in its table");
+        expect(op->prepare, op->name, "is not prepared");
+        expect(op->verb < VERBS && op->verbs & 1U << op->verb, op->name,
+               "does not need its own verb");
+        expect(!(op->verbs >> VERBS), op->name, "needs a verb that there is not");
+        expect(!(op->hints >> HINTS), op->name, "has a hint that there is not");
+        expect(op->legs <= 2, op->name, "has more legs than there and back");
+        for (int k = 0; k < i; k++)
+            expect(op_named(op_names[k]) != op, op->name, "is there twice");
+    }
+}
+
+static void an_op_has_words_for_a_table_or_no_latency(void **state)
+{
+    (void)state;
+    for (int i = 0; op_names[i]; i++) {
+        struct spec spec = spec_of(op_names[i], "latency");
+        const struct op *op = op_of(&spec);
+        const struct op_words *words = op->words;
+        if (!words || !op->legs) {
+            expect(spec_check(&spec), op->name, "is measured by latency without words or legs");
+            continue;
+        }
+        if (spec_check(&spec))
+            fail_msg("%s: %s", op->name, fail_reason());
+        expect(words->help.Op && words->help.ops && words->many && words->number && words->size,
+               op->name, "lacks a word");
+        expect(words->size_width >= (int)strlen(words->size), op->name,
+               "has a column narrower than its title");
+    }
+}
+
+static void an_op_has_what_its_traits_promise(void **state)
+{
+    (void)state;
+    for (int i = 0; op_names[i]; i++) {
+        const struct op *op = op_named(op_names[i]);
+        unsigned traits = op->traits;
+        expect(!(traits & OP_NEEDS_ACK) || op->target.arrival, op->name,
+               "is acknowledged, and nobody looks at what arrives");
+        expect(!(traits & OP_NEEDS_ACK) || traits & OP_STREAMS, op->name,
+               "is acknowledged and has no stream");
+        expect(!(traits & OP_ASKS) || (op->target.answer && op->verify.after), op->name,
+               "asks, and nobody answers");
+        expect(!(traits & OP_STEPS) || op->verify.before, op->name, "has steps without a before");
+        expect(!op->pingpong.fire == !op->pingpong.arrived, op->name, "fires what never arrives");
+        expect(!op->target.echo || op->legs == 2, op->name, "echoes what is not a round trip");
+        expect(op->legs != 2 || op->target.echo, op->name, "is a round trip without an echo");
+        expect(!op->target.echo || traits & OP_TWO_SIDED, op->name,
+               "echoes from no half of its own");
+        expect(!op->post || op->next, op->name, "has steps that nobody takes");
+        expect(!(traits & OP_NO_LAYOUTS) || op->label, op->name, "has nothing to tell kinds apart");
+    }
+}
+
+static void every_op_can_be_verified(void **state)
+{
+    (void)state;
+    for (int i = 0; op_names[i]; i++) {
+        const struct op *op = op_named(op_names[i]);
+        expect(op->verify.before, op->name, "sends no data of its own to be verified");
+        expect(op->verify.after || op->target.arrival, op->name, "is verified by nobody");
+    }
+}
+
+static void an_op_has_the_methods_that_its_table_has_calls_for(void **state)
+{
+    (void)state;
+    for (int i = 0; op_names[i]; i++) {
+        const struct op *op = op_named(op_names[i]);
+        const struct {
+            const char *method;
+            bool has;
+        } cases[] = {{"latency", op->legs},
+                     {"ping-pong", op->pingpong.fire},
+                     {"stream", op->traits & OP_STREAMS}};
+        unsigned methods = 0, count = 0;
+        for (size_t k = 0; k < LENGTH(cases); k++) {
+            struct spec spec = spec_of(op->name, cases[k].method);
+            expect(!spec_check(&spec) == cases[k].has, op->name, cases[k].method);
+            methods += cases[k].has;
+        }
+        while (method_names[count])
+            count++;
+        assert_int_equal(count, LENGTH(cases)); /* a new method has its line above */
+        expect(methods, op->name, "cannot be measured");
+    }
+}
+
+/* ---- methods ---- */
+
+static void every_method_has_what_all_of_them_need(void **state)
+{
+    (void)state;
+    for (int i = 0; method_names[i]; i++) {
+        const struct method *method = method_named(method_names[i]);
+        expect(strcmp(method->name, method_names[i]) == 0, method_names[i],
+               "has another name in its table");
+        expect(method->samples && method->initiate && method->respond, method->name,
+               "cannot be run");
+        expect(method->legs <= 2, method->name, "has more legs than there and back");
+        expect(method->ucx || method->columns, method->name, "has no table");
+        for (const struct column *c = method->columns; c && c->title; c++)
+            expect(c->us, method->name, c->title);
+    }
+}
+
+static void every_method_measures_some_op_and_says_what(void **state)
+{
+    (void)state;
+    for (int m = 0; method_names[m]; m++) {
+        unsigned ops = 0;
+        for (int i = 0; op_names[i]; i++) {
+            struct spec spec = spec_of(op_names[i], method_names[m]);
+            if (spec_check(&spec))
+                continue;
+            ops++;
+            const char *samples = method_of(&spec)->samples(&spec);
+            expect(strcmp(samples, "latency") == 0 || strcmp(samples, "overhead") == 0,
+                   method_names[m], samples);
+            expect(spec_legs(&spec) == 1 || spec_legs(&spec) == 2, method_names[m], op_names[i]);
+            expect(*op_called(&spec), method_names[m], "calls it nothing");
+        }
+        expect(ops, method_names[m], "measures no operation");
+    }
+}
+
+static void a_stream_of_what_brings_something_back_has_a_latency(void **state)
+{
+    static const struct {
+        const char *op, *samples;
+        bool fetching;
+    } cases[] = {{"write", "overhead", false},
+                 {"read", "latency", false},
+                 {"am", "overhead", false},
+                 {"atomic", "overhead", false},
+                 {"atomic", "latency", true}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct spec spec = spec_of(cases[i].op, "stream");
+        spec.amo.fetching = cases[i].fetching;
+        assert_string_equal(method_of(&spec)->samples(&spec), cases[i].samples);
+    }
+}
+
+/* ---- memory ---- */
+
+static void what_goes_both_ways_has_room_for_both(void **state)
+{
+    (void)state;
+    for (int m = 0; method_names[m]; m++)
+        for (int i = 0; op_names[i]; i++)
+            for (uint64_t size = 1; size <= 65536; size *= 4) {
+                struct spec spec = spec_of(op_names[i], method_names[m]);
+                bool both = method_of(&spec)->ucx || op_of(&spec)->traits & OP_TWO_SIDED;
+                spec.size.min = spec.size.max = size;
+                size_t at = run_receive_at(&spec), bytes = run_buffer_bytes(&spec);
+                assert_true(bytes >= size * (both ? 2 : 1));
+                assert_int_equal(at != 0, both);
+                assert_true(!both || (at >= size && bytes - at >= size && at % 64 == 0));
+            }
+}
+
+/* ---- hints ---- */
+
+static void hints_are_those_asked_for_meant_and_honoured(void **state)
+{
+    enum { IDC = HINT(INLINE), LL = HINT(LL), ORDERLESS = HINT(RESTRICTED) };
+    enum { MATCH = HINT(MATCHING), PULL = HINT(RENDEZVOUS) };
+    static const struct {
+        struct spec_hints asked;
+        size_t size;
+        unsigned meant, honours, hints;
+    } cases[] = {{{0}, 8, ~0U, ~0U, IDC | LL | ORDERLESS},
+                 {{0}, 224, ~0U, ~0U, IDC | LL | ORDERLESS},
+                 {{0}, 225, ~0U, ~0U, LL | ORDERLESS},
+                 {{.no_idc = true}, 8, ~0U, ~0U, LL | ORDERLESS},
+                 {{.no_ll = true}, 8, ~0U, ~0U, IDC | ORDERLESS},
+                 {{.unrestricted = true}, 8, ~0U, ~0U, IDC | LL},
+                 {{.no_idc = true, .no_ll = true, .unrestricted = true}, 8, ~0U, ~0U, 0},
+                 {{.matching = true}, 8, ~0U, ~0U, LL | MATCH},
+                 {{.rendezvous = true}, 8, ~0U, ~0U, LL | ORDERLESS | PULL},
+                 {{0}, 8, LL | ORDERLESS, ~0U, LL | ORDERLESS},
+                 {{0}, 8, ~0U, IDC, IDC},
+                 {{0}, 8, ~0U, 0, 0}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct spec spec = spec_of("write", "latency");
+        struct op op = *op_of(&spec);
+        struct session session = {.facts = {.honours = cases[i].honours, .max_inline = 224}};
+        struct run run = {.spec = &spec,
+                          .op = &op,
+                          .method = method_of(&spec),
+                          .session = &session,
+                          .size = cases[i].size};
+        struct gpu *gpu = (struct gpu *)(void *)&session;
+        spec.hints = cases[i].asked;
+        op.hints = cases[i].meant;
+        if (run_hints(&run) != cases[i].hints)
+            fail_msg("case %zu: %x", i, run_hints(&run));
+        /* No command carries what lies on a GPU. */
+        session.buffer.gpu = gpu;
+        assert_int_equal(run_hints(&run), cases[i].hints & ~(unsigned)IDC);
+    }
+}
+
+static void a_data_layout_goes_with_the_hints(void **state)
+{
+    struct spec spec = spec_of("write", "stream");
+    struct session session = {.facts = {.honours = ~0U, .max_inline = 224}};
+    struct run run = {.spec = &spec,
+                      .op = op_of(&spec),
+                      .method = method_of(&spec),
+                      .session = &session,
+                      .size = 8};
+    (void)state;
+    unsigned without = run_hints(&run);
+    assert_false(without & HINT(INLINE)); /* the layout decides */
+    for (int i = 0; i < LAYOUTS; i++) {
+        spec.data.layout = 1 + i;
+        assert_int_equal(run_hints(&run), without | LAYOUT_HINT(i));
+    }
+}
+
+/* ---- what a fabric can do ---- */
+
+static void a_fabric_that_does_not_reach_a_gpu_is_refused_by_name(void **state)
+{
+    static const struct fabric_ops fabric = {.name = "odd"};
+    const struct fabric_facts none = {.verbs = VERB(WRITE), .why_no_gpu = "it is old"};
+    const struct fabric_facts some = {
+        .verbs = VERB(WRITE) | VERB(READ), .gpus = 1U << MEMORY_AMD, .gpu_verbs = VERB(WRITE)};
+    const struct spec write = spec_of("write", "latency"), read = spec_of("read", "latency");
+    (void)state;
+    for (int rank = 0; rank < 2; rank++) {
+        struct session session = {.fabric = &fabric, .facts = none};
+        session.vendors[rank] = MEMORY_NVIDIA;
+        assert_int_equal(session_can(&session, &write), -ENOTSUP);
+        assert_string_equal(fail_reason(), "odd does not reach memory of NVIDIA GPUs: it is old");
+        session.facts = some;
+        assert_int_equal(session_can(&session, &write), -ENOTSUP);
+        session.vendors[rank] = MEMORY_AMD;
+        assert_int_equal(session_can(&session, &write), 0);
+        assert_int_equal(session_can(&session, &read), -ENOTSUP);
+        assert_string_equal(fail_reason(), "odd cannot read on GPU memory");
+    }
+}
+
+static void a_fabric_that_cannot_do_what_is_asked_is_refused(void **state)
+{
+    static const struct fabric_ops fabric = {.name = "odd"};
+    struct session session = {.fabric = &fabric};
+    struct spec plain = spec_of("write", "latency"), verify = plain;
+    (void)state;
+    verify.data.verify = true;
+    session.facts = (struct fabric_facts){.verbs = VERB(WRITE)};
+    assert_int_equal(session_can(&session, &plain), 0);
+    assert_int_equal(session_can(&session, &verify), 0);
+    session.facts = (struct fabric_facts){.verbs = VERB(WRITE), .alone = true};
+    assert_int_equal(session_can(&session, &plain), 0);
+    assert_int_equal(session_can(&session, &verify), -EINVAL);
+    assert_contains(fail_reason(), "fabric odd moves nothing: there is nothing to verify");
+    session.facts = (struct fabric_facts){.verbs = VERB(SEND)};
+    assert_int_equal(session_can(&session, &plain), -ENOTSUP);
+    assert_string_equal(fail_reason(), "odd cannot write");
+    struct spec put = spec_of("write", "stream");
+    put.local.ucx_words = true;
+    assert_int_equal(session_can(&session, &put), -ENOTSUP);
+    assert_string_equal(fail_reason(), "odd cannot put");
+}
+
+/* A fabric with these longest messages in the three layouts of a write. */
+static struct session session_with(size_t brief, size_t copied, size_t zero)
+{
+    static const struct fabric_ops fabric = {.name = "odd"};
+    struct session session = {.fabric = &fabric, .facts = {.verbs = (1U << VERBS) - 1}};
+    for (int verb = 0; verb < VERBS; verb++) {
+        size_t *most = session.facts.layout_max[verb];
+        most[LAYOUT_SHORT] = brief;
+        most[LAYOUT_BCOPY] = copied;
+        most[LAYOUT_ZCOPY] = zero;
+    }
+    return session;
+}
+
+static void the_first_layout_that_holds_the_message_is_taken(void **state)
+{
+    struct session session = session_with(64, 4096, SIZE_MAX);
+    struct spec spec = spec_of("write", "stream");
+    static const struct {
+        uint64_t size;
+        int layout;
+    } cases[] = {{8, LAYOUT_SHORT},    {64, LAYOUT_SHORT},   {65, LAYOUT_BCOPY},
+                 {4096, LAYOUT_BCOPY}, {4097, LAYOUT_ZCOPY}, {UINT32_MAX, LAYOUT_ZCOPY}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        spec.size.min = spec.size.max = cases[i].size;
+        assert_int_equal(session_layout(&session, &spec), 1 + cases[i].layout);
+    }
+    struct spec read = spec_of("read", "stream"), latency = spec_of("write", "latency");
+    assert_int_equal(session_layout(&session, &read), 1 + LAYOUT_BCOPY);
+    assert_int_equal(session_layout(&session, &latency), 0);
+    spec.data.layout = 1 + LAYOUT_BCOPY;
+    spec.size.min = spec.size.max = 8;
+    assert_int_equal(session_layout(&session, &spec), 1 + LAYOUT_BCOPY);
+}
+
+static void a_layout_that_is_not_there_is_refused_with_what_there_is(void **state)
+{
+    struct session session = session_with(64, 0, 4096);
+    struct spec spec = spec_of("write", "stream");
+    (void)state;
+    spec.data.layout = 1 + LAYOUT_BCOPY;
+    assert_int_equal(session_can(&session, &spec), -ENOTSUP);
+    assert_string_equal(fail_reason(), "odd has no write in layout bcopy; it has short, zcopy");
+    spec.data.layout = 1 + LAYOUT_SHORT;
+    assert_int_equal(session_can(&session, &spec), 0);
+    spec.size.min = spec.size.max = 65;
+    assert_int_equal(session_can(&session, &spec), -EMSGSIZE);
+    assert_string_equal(fail_reason(), "odd: write in layout short takes at most 64 bytes, not 65");
+}
+
+/* ---- samples ---- */
+
+static void samples_lose_the_clock_once_and_never_go_below_zero(void **state)
+{
+    struct run run = {.legs = 1, .meter.clock = {.ps_per_tick = 1000, .cost_ps = 27000}};
+    (void)state;
+    assert_int_equal(meter_sample_ps(&run, 2027), 2000000);
+    assert_int_equal(meter_sample_ps(&run, 28), 1000);
+    assert_int_equal(meter_sample_ps(&run, 27), 0);
+    assert_int_equal(meter_sample_ps(&run, 26), 0);
+    assert_int_equal(meter_sample_ps(&run, 0), 0);
+    /* A round trip: the cost once, then half, rounded. */
+    run.legs = 2;
+    assert_int_equal(meter_sample_ps(&run, 2027), 1000000);
+    assert_int_equal(meter_sample_ps(&run, 20), 0);
+    run.meter.clock.cost_ps = 0;
+    run.meter.clock.ps_per_tick = 1;
+    assert_int_equal(meter_sample_ps(&run, 5), 3);
+    assert_int_equal(meter_sample_ps(&run, 4), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_op_has_what_all_of_them_need),
+        cmocka_unit_test(an_op_has_words_for_a_table_or_no_latency),
+        cmocka_unit_test(an_op_has_what_its_traits_promise),
+        cmocka_unit_test(every_op_can_be_verified),
+        cmocka_unit_test(an_op_has_the_methods_that_its_table_has_calls_for),
+        cmocka_unit_test(every_method_has_what_all_of_them_need),
+        cmocka_unit_test(every_method_measures_some_op_and_says_what),
+        cmocka_unit_test(a_stream_of_what_brings_something_back_has_a_latency),
+        cmocka_unit_test(what_goes_both_ways_has_room_for_both),
+        cmocka_unit_test(hints_are_those_asked_for_meant_and_honoured),
+        cmocka_unit_test(a_data_layout_goes_with_the_hints),
+        cmocka_unit_test(a_fabric_that_does_not_reach_a_gpu_is_refused_by_name),
+        cmocka_unit_test(a_fabric_that_cannot_do_what_is_asked_is_refused),
+        cmocka_unit_test(the_first_layout_that_holds_the_message_is_taken),
+        cmocka_unit_test(a_layout_that_is_not_there_is_refused_with_what_there_is),
+        cmocka_unit_test(samples_lose_the_clock_once_and_never_go_below_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The software NIC and another end that does not keep to the rules. */
+#include "fabric/soft/soft.h"
+#include "support/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MOST = 8 };
+
+/* One message with the same descriptor several times. */
+static void send_descriptors(int socket, const char *text, size_t count, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(MOST * sizeof(int))];
+    } control = {0};
+    struct iovec bytes = {.iov_base = (char *)text, .iov_len = strlen(text)};
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    assert_non_null(head);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(count * sizeof(int));
+    for (size_t i = 0; i < count; i++)
+        memcpy(CMSG_DATA(head) + i * sizeof(int), &fd, sizeof fd);
+    assert_true(sendmsg(socket, &message, MSG_NOSIGNAL) >= 0);
+}
+
+/* A pipe ends when nobody has its other side any more. */
+static void descriptors_that_nobody_asked_for_are_closed(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t count;
+        int status;
+    } cases[] = {{"key=1\nlength=8\naddress=0\n", 2, -EPROTO},
+                 {"key=1\nlength=8\naddress=0\n", MOST, -EPROTO},
+                 {"key=1\nlength=8\naddress=0\n", 1, -EPROTO}, /* it is no memory */
+                 {"", 1, -ECONNABORTED}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        static struct soft_portal portal;
+        struct soft *soft = calloc(1, sizeof *soft);
+        struct msg address = {0}, key = {0};
+        const struct fabric_meeting meeting = {
+            .nonce = "00ff", .address = &address, .keys = &key, .count = 1};
+        struct remote remote;
+        int ends[2], given[2];
+        char byte;
+        assert_non_null(soft);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        assert_int_equal(pipe2(given, O_CLOEXEC | O_NONBLOCK), 0);
+        soft_link_open(&soft->link);
+        soft->link.dialled = ends[0];
+        soft->link.served = true;
+        soft->portal = &portal;
+        send_descriptors(ends[1], cases[i].text, cases[i].count, given[1]);
+        close(given[1]);
+        assert_int_equal(soft_link_step(soft, &meeting, &remote), cases[i].status);
+        assert_int_equal(read(given[0], &byte, 1), 0);
+        soft_link_close(soft);
+        free(soft);
+        close(ends[1]);
+        close(given[0]);
+    }
+}
+
+/* ---- ends of one process, which share mappings ---- */
+
+struct one_end {
+    struct fabric *handle;
+    struct fabric_facts facts;
+    struct region region;
+    struct msg address, key;
+    struct remote remote;
+};
+
+static void open_end(struct one_end *end)
+{
+    static const struct fabric_want want = {
+        .device = "cxi2", .here = "", .service = 1, .verbs = (1U << VERBS) - 1, .looks = true};
+    *end = (struct one_end){.handle = NULL};
+    assert_int_equal(fabric_soft.open(&end->handle, &want, &end->facts), 0);
+    assert_int_equal(memory_host.alloc(&end->region, 4096, &memory_host), 0);
+}
+
+static void close_end(struct one_end *end)
+{
+    fabric_soft.close(end->handle);
+    memory_host.free(&end->region);
+}
+
+static void prepare(struct one_end *end)
+{
+    assert_int_equal(fabric_soft.expose(end->handle, &end->region, &end->key), 0);
+    assert_int_equal(fabric_soft.address(end->handle, &end->address), 0);
+}
+
+static int step(struct one_end *end, const struct one_end *other, const char *nonce)
+{
+    const struct fabric_meeting meeting = {
+        .nonce = nonce, .address = &other->address, .keys = &other->key, .count = 1};
+    return fabric_soft.connect(end->handle, &meeting, &end->remote);
+}
+
+static void connect_both(struct one_end *a, struct one_end *b, const char *nonce)
+{
+    int here = LATER, there = LATER;
+    for (int i = 0; i < 100 && (here != DONE || there != DONE); i++) {
+        if (here != DONE)
+            here = step(a, b, nonce);
+        if (there != DONE)
+            there = step(b, a, nonce);
+    }
+    assert_int_equal(here, DONE);
+    assert_int_equal(there, DONE);
+}
+
+static void meet(struct one_end *a, struct one_end *b, const char *nonce)
+{
+    prepare(a);
+    prepare(b);
+    connect_both(a, b, nonce);
+}
+
+static int write_word(struct one_end *from, uint64_t word)
+{
+    struct xfer x = {
+        .local = &from->region, .remote = &from->remote, .length = sizeof word, .how = HINT(LL)};
+    memcpy(from->region.address, &word, sizeof word);
+    return fabric_soft.write(from->handle, &x);
+}
+
+static void send_word(struct one_end *from, struct one_end *to, uint64_t id)
+{
+    struct completion completion;
+    struct xfer out = {.local = &from->region, .length = 8, .how = HINT(LL)};
+    struct xfer in = {.local = &to->region, .at = 64, .length = 8, .id = id};
+    assert_int_equal(fabric_soft.recv(to->handle, &in), LATER);
+    assert_int_equal(fabric_soft.send(from->handle, &out), DONE);
+    assert_int_equal(fabric_soft.poll(to->handle, &completion, 1), 1);
+    assert_int_equal(completion.id, id);
+}
+
+static void ends_of_one_process_leave_one_after_the_other(void **state)
+{
+    static const char *const nonces[] = {"01", "02", "03", "04"};
+    struct one_end ends[3];
+    struct completion completion;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        open_end(&ends[i]);
+    for (int round = 0; round < 4; round++) {
+        /* The first leaves the second for the third; the second notices late. */
+        struct one_end *a = &ends[round % 3], *b = &ends[(round + 1) % 3],
+                       *c = &ends[(round + 2) % 3];
+        char again[] = {'x', (char)('0' + round), '\0'};
+        meet(a, b, nonces[round]);
+        assert_int_equal(write_word(a, 7), DONE);
+        send_word(a, b, 21);
+        send_word(b, a, 22);
+        fabric_soft.leave(a->handle);
+        meet(a, c, again);
+        assert_int_equal(write_word(b, 9), -ENOENT);
+        assert_int_equal(fabric_soft.poll(b->handle, &completion, 1), 0);
+        send_word(c, a, 23);
+        fabric_soft.leave(b->handle);
+        fabric_soft.leave(a->handle);
+        fabric_soft.leave(c->handle);
+    }
+    for (int i = 0; i < 3; i++)
+        close_end(&ends[i]);
+}
+
+/* It knows where we are from an earlier meeting, and is to be met after another one. */
+static void an_end_that_dials_early_is_met_later(void **state)
+{
+    struct one_end a, b, c;
+    (void)state;
+    open_end(&a);
+    open_end(&b);
+    open_end(&c);
+    prepare(&a);
+    prepare(&c);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(step(&c, &a, "later"), LATER);
+    meet(&a, &b, "sooner");
+    assert_int_equal(write_word(&a, 1), DONE);
+    fabric_soft.leave(a.handle);
+    struct msg before = a.key;
+    prepare(&a);
+    assert_string_not_equal(before.bytes, a.key.bytes);
+    connect_both(&a, &c, "later");
+    assert_int_equal(write_word(&a, 2), DONE);
+    close_end(&a);
+    close_end(&b);
+    close_end(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(descriptors_that_nobody_asked_for_are_closed),
+        cmocka_unit_test(ends_of_one_process_leave_one_after_the_other),
+        cmocka_unit_test(an_end_that_dials_early_is_met_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
