@@ -24,7 +24,7 @@ int weft_threads(struct weft_bootstrap pair[2])
     return status;
 }
 
-/* Whoever calls is a library, not one of the tools. */
+/* The greeting of programs that use this library; tools have their own. */
 static const char hello[] = ".tool=weft\n", welcome[] = "yes=1\n";
 
 static int greeted(struct peer *peer, const struct msg *greeting)
@@ -64,7 +64,7 @@ int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsig
             made(bootstrap, peer);
             break;
         }
-        /* Whoever it was, the right one may still come. */
+        /* The right client may still come. */
         warn("refused a client: %s", fail_reason());
         peer_end(peer, status, fail_reason());
         peer_close(peer);

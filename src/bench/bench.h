@@ -180,7 +180,7 @@ struct progress {
 
 struct report;
 
-/* A report is told what happens; nothing is timed meanwhile. Members but row may be NULL. */
+/* A report receives what happens; nothing is timed meanwhile. Members except row may be NULL. */
 struct report_ops {
     const char *name;
     int (*begin)(struct report *report, const struct facts *facts);

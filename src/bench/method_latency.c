@@ -6,7 +6,7 @@
 #include <math.h>
 #include <sched.h>
 
-/* A run of some duration is told in intervals: about so many, and none shorter than this. */
+/* A run with a duration is split into about this many intervals, none shorter than this. */
 enum { BATCH = 64, INTERVALS = 100 };
 static const uint64_t interval_ps = 10000000000;
 

@@ -216,7 +216,7 @@ static int one_size(struct run *run, size_t size)
         run->out.result = (struct result){0};
     if (!initiates(run))
         return status;
-    /* What was measured is told, whatever ended it. */
+    /* Whatever ended it, what was measured is reported. */
     snprintf(why, sizeof why, "%s", fail_reason());
     run->out.result.complete = !status;
     int told = tell_row(run);

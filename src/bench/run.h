@@ -45,7 +45,7 @@ struct meter {
 
 /* What the report wants. */
 struct run_output {
-    struct report *report; /* NULL: nobody is told */
+    struct report *report; /* NULL: there is none */
     struct progress progress;
     struct series series;
     struct result result;

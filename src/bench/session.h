@@ -63,7 +63,7 @@ int session_close(struct session *session, int status);
 void session_part(struct session *session);
 
 /* Before there is a peer: opens what is built in, and at a server every fabric, so that what cannot
- * be had here is said before anybody waits. */
+ * be had here is refused before another end waits. */
 int session_prepare(struct session *session, const struct offer *offer, const struct spec *spec,
                     bool server);
 
@@ -107,7 +107,7 @@ int session_serve(struct session *session, const struct offer *offer, const stru
 int session_run(struct session *session, const struct offer *offer, struct spec *spec, int wrong,
                 struct report *report);
 
-/* After a failure: the other end is told, once. Returns the status, or a better one. */
+/* After a failure: sends the reason to the other end, once. Returns the status, or a better one. */
 int session_leave(struct session *session, int status);
 
 /* "soft:cxi0": the device as it may be typed. */

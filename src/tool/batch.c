@@ -14,7 +14,7 @@ static bool blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* One word, with its quotes taken off, in place; NULL if a quote stays open. *end is behind it. */
+/* One word, with its quotes taken off, in place; NULL if a quote stays open. *end is after it. */
 static char *take_word(char *from, char **end)
 {
     char *to = from, *word = from, quote = 0;

@@ -161,7 +161,7 @@ static int client(struct command *c, const char *address, unsigned port)
     struct session *s = &c->session;
     struct msg answer;
     struct peer *peer;
-    /* What cannot be had here is said before anybody is kept waiting. */
+    /* What cannot be had here is refused before the server is kept waiting. */
     int status = session_prepare(s, &c->offer, &c->options.spec, false);
     if (!status)
         status = greet(c, &visit, &answer, &peer);
@@ -209,7 +209,7 @@ static int agree(void *arg, struct peer *peer, const struct msg *greeting, struc
     reset(c);
     int status = msg_value(greeting, ".tool", name, sizeof name);
     if (status)
-        return status == -ENOENT ? fail(-EPROTO, "a greeting that does not say who calls") : status;
+        return status == -ENOENT ? fail(-EPROTO, "a greeting that does not name its tool") : status;
     if (strcmp(name, c->tool->name) != 0)
         return fail(-EPROTO, "the client is %.40s, the server is %s", name, c->tool->name);
     c->session.peer = peer;

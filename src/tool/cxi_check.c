@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules among the options of the CXI family, each a sentence. */
 #include "tool/cxi.h"
+#include "tool/serve.h"
 
 #include <errno.h>
 
@@ -8,23 +9,6 @@ static bool given(const struct opt_set *set, const char *name)
 {
     const struct opt *row = opt_find(set, name);
     return row && opt_origin(set, row) == OPT_BY_USER;
-}
-
-static int check_roles(const struct cxi_options *o)
-{
-    if (o->local && o->address)
-        return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
-                    o->address);
-    if (o->loop && (o->address || o->local))
-        return fail(-EINVAL, "--loop is for a server: leave out %s",
-                    o->local ? "--local" : "the address");
-    if (o->address && !*o->address)
-        return fail(-EINVAL, "the server's address is empty: \"\"");
-    if (o->address && !o->port)
-        return fail(-EINVAL, "--port 0 is for a server, which then says the port it was given");
-    if (o->cpu[1] >= 0 && !o->local)
-        return fail(-EINVAL, "--cpu: a second CPU is for the server that --local starts");
-    return 0;
 }
 
 static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
@@ -43,7 +27,12 @@ static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
 int cxi_check(struct cxi_options *o, const struct opt_set *set)
 {
     struct spec *spec = &o->spec;
-    int status = check_roles(o);
+    struct role role = {.address = o->address,
+                        .local = o->local,
+                        .loop = o->loop,
+                        .port = o->port,
+                        .server_cpu = o->cpu[1]};
+    int status = role_check(&role);
     if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))
         status = fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
                       amo_compare_names[spec_amo_compare(spec)], amo_op_names[spec_amo_op(spec)]);

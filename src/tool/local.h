@@ -30,8 +30,8 @@ void argument(struct arguments *arguments, const char *name, const char *format,
  * is the server's; -1: any. */
 int local_place(const int64_t request[2], int64_t *server);
 
-/* Starts this program again as a server and waits until it listens on *port: whoever cannot be
- * reached then is dead, and --wait is not for him. */
+/* Starts this program again as a server and waits until it listens on *port. A server that cannot
+ * be reached after that is dead: --wait does not apply. */
 enum { LOCAL_WAIT_MS = 500 };
 int local_start(struct local *local, const struct arguments *arguments, unsigned *port);
 

@@ -194,7 +194,7 @@ int output_open(struct output *o, const struct output_request *request,
     if (!status)
         o->findings.out = open_memstream(&o->findings.bytes, &o->findings.length);
     o->open = !status;
-    /* Whoever closes the pipe to the table still gets his document. */
+    /* A reader that closes the pipe to the table still gets its document. */
     if (o->open && (*request->json || *request->csv))
         signal(SIGPIPE, SIG_IGN);
     if (o->open)

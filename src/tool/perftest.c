@@ -288,25 +288,7 @@ static int ranks(struct command *c)
 
 /* ---- main ---- */
 
-static int roles(const struct command *c)
-{
-    const struct perftest *o = &c->options;
-    if (o->local && o->address)
-        return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
-                    o->address);
-    if (o->loop && (o->address || o->local))
-        return fail(-EINVAL, "-l is for a server: leave out %s",
-                    o->local ? "--local" : "the address");
-    if (o->address && !*o->address)
-        return fail(-EINVAL, "the server's address is empty: \"\"");
-    if (o->address && !o->port)
-        return fail(-EINVAL, "-p 0 is for a server, which then says the port it was given");
-    if (o->cpu[1] >= 0 && !o->local)
-        return fail(-EINVAL, "-c: a second CPU is for the server that --local starts");
-    return 0;
-}
-
-/* What is wrong on every machine is said before anybody is kept waiting. */
+/* Usage errors are reported before the server is kept waiting. */
 static int check_client(struct command *c)
 {
     const struct perftest *o = &c->options;
@@ -356,7 +338,12 @@ static int run(struct command *c)
     const struct perftest *o = &c->options;
     bool launched = by_launcher(c);
     bool client_here = o->address || o->local || launched;
-    int status = roles(c);
+    struct role role = {.address = o->address,
+                        .local = o->local,
+                        .loop = o->loop,
+                        .port = o->port,
+                        .server_cpu = o->cpu[1]};
+    int status = role_check(&role);
     if (!status && client_here)
         status = check_client(c);
     else if (!status && *o->batch)

@@ -9,6 +9,23 @@
 
 static const char accepted[] = "yes=1\n";
 
+int role_check(const struct role *r)
+{
+    if (r->local && r->address)
+        return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
+                    r->address);
+    if (r->loop && (r->address || r->local))
+        return fail(-EINVAL, "--loop is for a server: leave out %s",
+                    r->local ? "--local" : "the address");
+    if (r->address && !*r->address)
+        return fail(-EINVAL, "the server's address is empty: \"\"");
+    if (r->address && !r->port)
+        return fail(-EINVAL, "--port 0 is for a server, which then prints the port it was given");
+    if (r->server_cpu >= 0 && !r->local)
+        return fail(-EINVAL, "--cpu: a second CPU is for the server that --local starts");
+    return 0;
+}
+
 /* One client. -EAGAIN: it was refused. */
 static int serve_one(const struct service *s, struct listener **listener)
 {

@@ -5,6 +5,17 @@
 
 #include "peer/peer.h"
 
+/* How this process takes part: a client of address, a server, or both. */
+struct role {
+    const char *address; /* NULL: a server, or local */
+    bool local, loop;
+    uint64_t port;
+    int64_t server_cpu; /* -1: not given */
+};
+
+/* What is wrong with it, in a sentence. */
+int role_check(const struct role *role);
+
 struct service {
     const char *bind;
     unsigned port;

@@ -62,8 +62,8 @@ int shell_exit_code(int status)
     }
 }
 
-/* Every wait of ours ends by itself, but one in a vendor's library may not: whoever asks again
- * after a while means it. At once means nothing: timeout(1) sends two. */
+/* Every wait of ours ends by itself, but one in a vendor's library may not: a second
+ * signal after a while ends the tool. One at once does not: timeout(1) sends two. */
 static void on_signal(int number)
 {
     static time_t first;

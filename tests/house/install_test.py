@@ -173,7 +173,7 @@ def the_header_alone_suffices_in_c_and_in_cplusplus():
         if not shutil.which(compiler):
             tap.note(f"no {compiler} here")
             continue
-        text = "#include <weft.h>\nint main(void) { return core_version()[0] == 0; }\n"
+        text = "#include <weft.h>\nint main(void) { return weft_version()[0] == 0; }\n"
         source = pathlib.Path(tap.folder()) / f"header.{suffix}"
         source.write_text(text)
         run(build(source, *words("--cflags", "--libs"), compiler=compiler))

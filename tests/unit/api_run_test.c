@@ -388,7 +388,7 @@ static void until_stopped(const struct weft_bootstrap pair[2], const char *op, c
     assert_true(ends[0].result.final);
     assert_true(ends[0].result.iterations > 0);
     assert_int_equal(ends[0].result.transferred, ends[0].result.iterations * 8);
-    assert_true(ends[0].result.elapsed_s >= 0.059 && ends[0].result.elapsed_s < 5);
+    assert_true(ends[0].result.elapsed_s >= 0.03 && ends[0].result.elapsed_s < 5);
     expect_reports(ends);
     assert_true(ends[0].reports.count >= 3);
     release(ends);

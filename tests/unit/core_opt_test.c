@@ -172,7 +172,7 @@ static void opt_assign_refuses_every_bad_value_and_says_what_is_accepted(void **
           long_one, "18446744073709551616"}},
         {"sizes", range, "accepted: 1 to 4294967295", {"0", "0:8", "4G", "4294967296", "1:8G"}},
         {"sizes", "has its minimum above its maximum", "MIN:MAX", {"16:8", "2:1", "1K:1"}},
-        {"sizes", "power of two", "such as 1:8192", {"3:8", "8:12", "3:3", "1:4294967295"}},
+        {"sizes", "powers of two", "such as 1:8192", {"3:8", "8:12", "3:3", "1:4294967295"}},
         {"time", "is not a time", "such as 500ns", {"", "2", "2 us", "-2us", "18446745s"}},
         {"colour", "is not known", "accepted: red, green, Blue", {"", "re", "redd", "1", " red"}},
         {"text", "is empty", "a TEXT", {""}},

@@ -235,7 +235,7 @@ static void a_frame_that_is_not_ours_is_named(void **state)
                  {"WEFT02 D 000000\n", "the client speaks version 02 of the protocol, this is "
                                        "version 01"},
                  {"WEFT01 D ffffff\n", "the client announced a message of 16777215 bytes, the "
-                                       "bound is 8191"},
+                                       "limit is 8191"},
                  {"WEFT01 D 002000\n", "announced a message of 8192 bytes"},
                  {"WEFT01 H 000000\n", "the client sent a message out of turn"},
                  {"WEFT01 Z 000000\n", "the client sent a message out of turn"},
