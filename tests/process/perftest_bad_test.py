@@ -153,13 +153,13 @@ def verifying_what_is_sent_both_ways_is_refused_where_it_must_ask():
 def options_of_the_other_role_are_refused():
     batch = tap.file_with("a -t get\n")
     refused(2, "-p", "0", "-b", batch, names=("-b", "client"))
-    refused(2, "-l", *NOWHERE, "-t", "get", names=("-l", "server"))
-    refused(2, "-l", "--local", "-t", "get", names=("-l", "--local"))
+    refused(2, "-l", *NOWHERE, "-t", "get", names=("--loop", "server"))
+    refused(2, "-l", "--local", "-t", "get", names=("--loop", "--local"))
     refused(2, "--local", "127.0.0.1", "-t", "get", names=("--local", "127.0.0.1"))
-    refused(2, "127.0.0.1", "-p", "0", "-t", "get", names=("-p 0",))
+    refused(2, "127.0.0.1", "-p", "0", "-t", "get", names=("--port 0",))
     refused(2, "127.0.0.1", "127.0.0.2", "-t", "get", names=("127.0.0.2",))
     refused(2, "", "-t", "get", names=('""',))
-    refused(2, "-p", "0", "-c", "0,1", names=("-c",))
+    refused(2, "-p", "0", "-c", "0,1", names=("--cpu",))
 
 
 @test
