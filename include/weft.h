@@ -46,7 +46,7 @@ enum { WEFT_PERCENTILES = 16 };
  * values, except for those marked with *, which are each end's own. */
 struct weft_params {
     size_t bytes;         /* of this struct, in the program; weft_params_init sets it */
-    const char *op;       /* "write", "read", "send", "am", "atomic"; default am */
+    const char *op;       /* such as "write", "read", "send", "am", "atomic"; default am */
     const char *method;   /* "latency": one at a time, with a gap (not am). "ping-pong": there and
                              back, the next at once (am, write, atomic SUM). "stream": one after the
                              other (not send). Default ping-pong */

@@ -27,10 +27,10 @@ struct op_words {
 };
 
 enum {
-    OP_STREAMS = 1,   /* one may follow the other without an answer */
-    OP_NEEDS_ACK = 2, /* streams: the target, which polls, acknowledges what has come in */
-    OP_STEPS = 4,     /* latency: every iteration needs its `before` */
-    OP_TWO_SIDED = 8, /* both ends send: each buffer has a half to send from, one to receive into */
+    OP_STREAMS = 1,     /* one may follow the other without an answer */
+    OP_NEEDS_ACK = 2,   /* streams: the target, which polls, acknowledges what has come in */
+    OP_STEPS = 4,       /* latency: every iteration needs its `before` */
+    OP_HALVES = 8,      /* each buffer has a half to send from and one to receive into */
     OP_NO_LAYOUTS = 16, /* a value, not bytes: layout short alone */
     OP_RETURNS = 32,    /* its completion brings something back from the target */
     OP_ASKS = 64        /* verifying asks the other end, which must not be busy itself */
@@ -64,7 +64,7 @@ struct op {
     const char *name;
     const char *alias; /* in UCX's words, or NULL */
     const struct op_words *words;
-    enum verb verb; /* what the fabric calls it */
+    enum verb verb; /* of its first step: for layouts, and what a completion proves */
     unsigned verbs; /* all it needs, bits */
     unsigned hints; /* those that mean something to it, bits */
     unsigned traits;
@@ -81,11 +81,13 @@ struct op {
     int (*start)(struct run *run);
     /* Both ends, outside the timing: run->xfer and run->verb for run->size. */
     int (*prepare)(struct run *run);
-    /* Initiator, timed: starts one operation and never waits. DONE, LATER or -errno. NULL:
-     * run->xfer is posted by run->verb. */
+    /* Initiator, timed: starts one operation and never waits. DONE, LATER, -errno, or -EAGAIN where
+     * there is no room: then it is called again from its beginning. NULL: run->xfer is posted by
+     * run->verb. */
     int (*post)(struct run *run);
     /* A completion has come, told apart by its id: DONE if the operation is over, LATER if there is
-     * more to come, having posted it if need be. NULL: the first completion ends it. */
+     * more to come, having posted it if need be. -EAGAIN where that has no room: then it is called
+     * again with the same completion. NULL: the first completion ends the operation. */
     int (*next)(struct run *run, const struct completion *completion);
     struct op_target target;
     struct op_pingpong pingpong;

@@ -51,12 +51,31 @@ void run_idle(struct run *run)
 
 /* ---- one operation to its end ---- */
 
-/* What a completion means to the operation. */
+static int take(struct run *run, const struct completion *completion);
+
+/* What a completion means to the operation. A next step that has no room is tried again; what else
+ * completes meanwhile is taken. */
+static int next_step(struct run *run, const struct completion *completion)
+{
+    struct backoff backoff = {0};
+    int got;
+    while ((got = run->op->next(run, completion)) == -EAGAIN) {
+        struct completion other;
+        int polled = run->fabric->poll(run->handle, &other, 1);
+        int status = polled < 0   ? polled
+                     : polled > 0 ? take(run, &other)
+                                  : run_backoff(run, &backoff);
+        if (status < 0)
+            return status;
+    }
+    return got;
+}
+
 static inline int take_step(struct run *run, const struct completion *completion)
 {
     if (completion->status)
         return completion->status;
-    return run->op->next ? run->op->next(run, completion) : DONE;
+    return run->op->next ? next_step(run, completion) : DONE;
 }
 
 /* No room: what is under way must end first. */
@@ -157,7 +176,7 @@ static inline int arrived(struct run *run, const struct completion *c)
                                    : fail(-EPROTO, "an active message, and none was to come");
 }
 
-static inline int take(struct run *run, const struct completion *c)
+static int take(struct run *run, const struct completion *c)
 {
     int got = DONE;
     if (c->status)
@@ -165,7 +184,7 @@ static inline int take(struct run *run, const struct completion *c)
     if (c->verb == VERB_ARRIVAL)
         return arrived(run, c);
     if (run->op->next && c->id != ID_ACK)
-        got = run->op->next(run, c);
+        got = next_step(run, c);
     run->flight.pending -= got == DONE;
     return got < 0 ? got : 0;
 }
@@ -233,7 +252,7 @@ static int progress(void *arg)
 int (*run_progress(const struct run *run))(void *run)
 {
     const struct fabric_facts *facts = &run->session->facts;
-    bool polls = run->flight.ack.local || facts->target_polls & 1U << run->op->verb;
+    bool polls = run->flight.ack.local || facts->target_polls & run->op->verbs;
     return polls && !facts->alone ? progress : NULL;
 }
 

@@ -17,7 +17,7 @@ static const double clock_share_worth_saying = 0.20;
 size_t run_receive_at(const struct spec *spec)
 {
     size_t half = spec->size.max < LEAST_HALF ? LEAST_HALF : (size_t)spec->size.max;
-    bool halves = method_of(spec)->ucx || op_of(spec)->traits & OP_TWO_SIDED;
+    bool halves = method_of(spec)->ucx || op_of(spec)->traits & OP_HALVES;
     return halves ? (half + ALIGN - 1) / ALIGN * ALIGN : 0;
 }
 

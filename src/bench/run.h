@@ -10,7 +10,8 @@
 
 /* ---- what is under way ---- */
 
-/* Ids of what is posted, so that completions are told apart. */
+/* Ids of what is posted, so that completions are told apart. ID_SECOND is for the second step of an
+ * operation that has one. */
 enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
 
 struct inflight {

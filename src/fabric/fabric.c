@@ -11,10 +11,6 @@
 enum { MODULES_MOST = 16 };
 
 #define FABRIC_MODULE(...)
-#define FABRIC_BUILT_IN(name, ...) extern const struct fabric_ops fabric_##name;
-#include "fabric/fabrics.def"
-#undef FABRIC_BUILT_IN
-
 #define FABRIC_BUILT_IN(name, ...) &fabric_##name,
 static const struct fabric_ops *const built_in[] = {
 #include "fabric/fabrics.def"

@@ -216,6 +216,11 @@ struct fabric_host {
 /* The one symbol of a module, "weft_fabric". */
 typedef const struct fabric_ops *fabric_entry(const struct fabric_host *host);
 
-extern const struct fabric_ops fabric_null, fabric_soft;
+/* fabric_NAME of every built-in fabric. */
+#define FABRIC_MODULE(...)
+#define FABRIC_BUILT_IN(name, ...) extern const struct fabric_ops fabric_##name;
+#include "fabric/fabrics.def"
+#undef FABRIC_BUILT_IN
+#undef FABRIC_MODULE
 
 #endif

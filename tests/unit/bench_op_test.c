@@ -80,7 +80,7 @@ static void an_op_has_what_its_traits_promise(void **state)
         expect(!op->pingpong.fire == !op->pingpong.arrived, op->name, "fires what never arrives");
         expect(!op->target.echo || op->legs == 2, op->name, "echoes what is not a round trip");
         expect(op->legs != 2 || op->target.echo, op->name, "is a round trip without an echo");
-        expect(!op->target.echo || traits & OP_TWO_SIDED, op->name,
+        expect(!op->target.echo || traits & OP_HALVES, op->name,
                "echoes from no half of its own");
         expect(!op->post || op->next, op->name, "has steps that nobody takes");
         expect(!(traits & OP_NO_LAYOUTS) || op->label, op->name, "has nothing to tell kinds apart");
@@ -186,7 +186,7 @@ static void what_goes_both_ways_has_room_for_both(void **state)
         for (int i = 0; op_names[i]; i++)
             for (uint64_t size = 1; size <= 65536; size *= 4) {
                 struct spec spec = spec_of(op_names[i], method_names[m]);
-                bool both = method_of(&spec)->ucx || op_of(&spec)->traits & OP_TWO_SIDED;
+                bool both = method_of(&spec)->ucx || op_of(&spec)->traits & OP_HALVES;
                 spec.size.min = spec.size.max = size;
                 size_t at = run_receive_at(&spec), bytes = run_buffer_bytes(&spec);
                 assert_true(bytes >= size * (both ? 2 : 1));
