@@ -91,9 +91,10 @@ static bool covers(const struct session *s, const struct opened *wanted)
            (!s->facts.follows_here || strcmp(have->here, wanted->here) == 0);
 }
 
+/* Also a meeting that failed half way is over. */
 void session_unlink(struct session *s)
 {
-    if (s->handle && s->connected)
+    if (s->handle)
         s->fabric->leave(s->handle);
     s->connected = false;
 }
