@@ -275,7 +275,9 @@ int output_close(struct output *o, int code, const char *reason)
         return code;
     progress_clear();
     snprintf(why, sizeof why, "%s", code ? reason : "");
-    interference_say(&o->disturbed);
+    /* Of a run that failed, this is not what the user needs to know. */
+    if (code == EXIT_DONE)
+        interference_say(&o->disturbed);
     if (code == EXIT_DONE)
         find_idle(o);
     say_findings(o);

@@ -672,8 +672,8 @@ static void labels_stand_in_the_border_and_the_box_is_drawn_once(void **state)
     boxed_begin(&sheet, "latency", "64K\nput\nlast one");
     boxed_row(&sheet, &first_second);
     char wanted[2048];
-    snprintf(wanted, sizeof wanted, "%s+8%s%s+64K/put/last one%s%s", BOX(LATENCY), BORDER + 2,
-             WHOLE_ROW, BORDER + 17, FIRST_ROW);
+    snprintf(wanted, sizeof wanted, "%s+8%s%s+64K/put/last one%s%s", BOX(LATENCY), &BORDER[2],
+             WHOLE_ROW, &BORDER[17], FIRST_ROW);
     assert_string_equal(sheet.text, wanted);
     close_sheet(&sheet);
 }
