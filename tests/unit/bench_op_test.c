@@ -80,8 +80,7 @@ static void an_op_has_what_its_traits_promise(void **state)
         expect(!op->pingpong.fire == !op->pingpong.arrived, op->name, "fires what never arrives");
         expect(!op->target.echo || op->legs == 2, op->name, "echoes what is not a round trip");
         expect(op->legs != 2 || op->target.echo, op->name, "is a round trip without an echo");
-        expect(!op->target.echo || traits & OP_HALVES, op->name,
-               "echoes from no half of its own");
+        expect(!op->target.echo || traits & OP_HALVES, op->name, "echoes from no half of its own");
         expect(!op->post || op->next, op->name, "has steps that nobody takes");
         expect(!(traits & OP_NO_LAYOUTS) || op->label, op->name, "has nothing to tell kinds apart");
     }
