@@ -12,7 +12,8 @@
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:put_arrived\nrace:put_fire\nrace:life_interrupted\nrace:meter_turn\nrace:due\n";
+    return "race:put_arrived\nrace:put_fire\nrace:life_interrupted\nrace:meter_turn\nrace:due\n"
+           "race:stop_later\n";
 }
 
 bool sanitized(void)
