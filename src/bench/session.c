@@ -272,8 +272,13 @@ static int connect_fully(struct session *s, const struct fabric_meeting *meeting
 int session_connect(struct session *s)
 {
     struct msg mine, key, theirs, their_key;
-    struct fabric_meeting meeting = {
-        .nonce = s->nonce, .address = &theirs, .keys = &their_key, .count = 1};
+    /* A stranger must not make a server dial somebody else. */
+    bool stranger = s->peer->rank == PEER_SERVER && !s->peer->trusted;
+    struct fabric_meeting meeting = {.nonce = s->nonce,
+                                     .address = &theirs,
+                                     .keys = &their_key,
+                                     .count = 1,
+                                     .there = stranger ? s->peer->there : NULL};
     if (s->connected)
         return 0;
     int status = compare_cpus(s);

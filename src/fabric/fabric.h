@@ -9,7 +9,7 @@
 #include "fabric/amo.h"
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 4 };
+enum { FABRIC_ABI = 5 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -132,6 +132,8 @@ struct fabric_meeting {
     const struct msg *address; /* the other end's, from its address() */
     const struct msg *keys;    /* of its regions, from its expose() */
     int count;                 /* of keys */
+    const char *there;         /* the one numeric IP address that the other end may have, or NULL:
+                                  it may have any. Fabrics without IP addresses have no use for it */
 };
 
 /* A nonce as one word, for a first message that shows which meeting it belongs to. */

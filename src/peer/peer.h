@@ -34,6 +34,9 @@ struct peer {
     const char *other;                 /* "server" or "client", for messages */
     uint64_t timeout_ms;               /* silence that counts as death */
     char here[64];                     /* our numeric address on the way to the other, or "" */
+    char there[64];                    /* the other's, or "": it is not reached by one */
+    bool trusted; /* the other end is known: it has shown the secret, or one program or launcher
+                     started both */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
 };
 

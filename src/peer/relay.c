@@ -298,6 +298,7 @@ int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
     if (!r)
         return fail(-ENOMEM, "no memory for a connection");
     life_begin(&r->peer, &relay_ops, rank, terms);
+    r->peer.trusted = true;
     r->carrier = *carrier;
     r->heard_ms = r->told_ms = clock_ms();
     *peer = &r->peer;

@@ -233,13 +233,16 @@ unsigned tcp_port(const struct listener *listener)
     return listener->port;
 }
 
-/* Our own address on this connection, for fabrics that follow the control connection's network. */
-static void note_here(struct channel *c)
+/* The addresses of this connection, for fabrics that follow the control connection's network. */
+static void note_addresses(struct channel *c)
 {
-    struct sockaddr_storage here;
-    socklen_t length = sizeof here;
-    if (!getsockname(c->fd, (struct sockaddr *)&here, &length))
-        name_of((struct sockaddr *)&here, length, c->peer.here, sizeof c->peer.here, false);
+    struct sockaddr_storage end;
+    socklen_t length = sizeof end;
+    if (!getsockname(c->fd, (struct sockaddr *)&end, &length))
+        name_of((struct sockaddr *)&end, length, c->peer.here, sizeof c->peer.here, false);
+    length = sizeof end;
+    if (!getpeername(c->fd, (struct sockaddr *)&end, &length))
+        name_of((struct sockaddr *)&end, length, c->peer.there, sizeof c->peer.there, false);
 }
 
 static void drop(struct listener *l, int slot, const char *why)
@@ -333,7 +336,7 @@ int tcp_accept(struct listener *l, const struct peer_terms *terms, struct peer *
                 continue;
             channel_take(c, greeting);
             l->pending[i] = NULL;
-            note_here(c);
+            note_addresses(c);
             *peer = &c->peer;
             return 0;
         }
@@ -440,7 +443,7 @@ int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wa
     if (status)
         return status;
     c->greets = true;
-    note_here(c);
+    note_addresses(c);
     *peer = &c->peer;
     return 0;
 }
