@@ -294,13 +294,19 @@ static int compare_rows(const struct work *w, struct study_comparison *c)
     return have ? rank_permute(w->values, have, w->sets[0]->count, w->sets[1]->count, w->p) : 0;
 }
 
+/* NAN, where there are too few runs for an interval, excludes nothing. */
+static bool excludes_change(const struct study_shift *s, double min_effect)
+{
+    return s->low > -min_effect && s->high < min_effect;
+}
+
 static enum study_verdict judge(const struct work *w, const struct study_shift *s, double least_p)
 {
     if (least_p > STUDY_ALPHA)
         return STUDY_UNSURE;
-    if (s->p > STUDY_ALPHA || fabs(s->shift) < w->terms->min_effect)
-        return STUDY_SAME;
-    return s->shift > 0 ? STUDY_SLOWER : STUDY_FASTER;
+    if (s->p <= STUDY_ALPHA && fabs(s->shift) >= w->terms->min_effect)
+        return s->shift > 0 ? STUDY_SLOWER : STUDY_FASTER;
+    return excludes_change(s, w->terms->min_effect) ? STUDY_SAME : STUDY_UNSURE;
 }
 
 /* A row is fully separated in two assignments of the labels: one and its mirror image. */
@@ -312,28 +318,58 @@ size_t study_runs_needed(size_t rows)
     return runs;
 }
 
+/* Roughly how many runs per side decide a row. An interval shrinks with the square root of the
+ * runs. It must fit between what was estimated and the nearest value that makes the row unsure,
+ * twice, because the next estimate will be another one. */
+static double runs_to_decide(const struct work *w, const struct study_shift *s)
+{
+    double a = (double)w->sets[0]->count, b = (double)w->sets[1]->count;
+    double reach = log1p(s->high) - log1p(s->low); /* twice half the interval */
+    double effect = log1p(w->terms->min_effect), shift = fabs(log1p(s->shift));
+    double distance = shift < effect ? effect - shift : shift;
+    return 2 * a * b / (a + b) * (reach / distance) * (reach / distance);
+}
+
+/* Of the row that needs most; never fewer than there are. */
+static size_t advise(const struct work *w, const struct study_comparison *c)
+{
+    size_t fewer = fmin((double)w->sets[0]->count, (double)w->sets[1]->count);
+    double runs = fmax((double)fewer + 1, (double)study_runs_needed(c->count - c->absent));
+    for (size_t i = 0; i < c->count; i++) {
+        double wanted = c->shifts[i].verdict == STUDY_UNSURE ? runs_to_decide(w, &c->shifts[i]) : 0;
+        if (isnan(wanted))
+            return 0;
+        runs = fmax(runs, ceil(wanted));
+    }
+    return runs < STUDY_HOPELESS ? (size_t)runs : STUDY_HOPELESS;
+}
+
+static void count_verdict(struct study_comparison *c, enum study_verdict verdict)
+{
+    c->slower += verdict == STUDY_SLOWER;
+    c->faster += verdict == STUDY_FASTER;
+    c->unsure += verdict == STUDY_UNSURE;
+    c->absent += verdict == STUDY_ABSENT;
+}
+
 static void conclude(const struct work *w, struct study_comparison *c)
 {
     double least_p = 2 / rank_choose(w->runs, w->sets[0]->count);
     const double *p = w->p;
     for (size_t i = 0; i < c->count; i++) {
         struct study_shift *s = &c->shifts[i];
-        if (s->verdict == STUDY_ABSENT) {
-            c->absent++;
-            continue;
+        if (s->verdict != STUDY_ABSENT) {
+            s->p = *p++;
+            s->verdict = judge(w, s, least_p);
         }
-        s->p = *p++;
-        s->verdict = judge(w, s, least_p);
-        c->slower += s->verdict == STUDY_SLOWER;
-        c->faster += s->verdict == STUDY_FASTER;
+        count_verdict(c, s->verdict);
     }
-    bool unsure = least_p > STUDY_ALPHA || c->absent == c->count;
-    c->verdict = unsure      ? STUDY_UNSURE
-                 : c->slower ? STUDY_SLOWER
-                 : c->faster ? STUDY_FASTER
-                             : STUDY_SAME;
+    c->verdict = c->slower                            ? STUDY_SLOWER
+                 : c->unsure || c->absent == c->count ? STUDY_UNSURE
+                 : c->faster                          ? STUDY_FASTER
+                                                      : STUDY_SAME;
     c->runs_needed = study_runs_needed(1);
-    c->runs_for_one_row = study_runs_needed(c->count - c->absent);
+    c->runs_advised = c->unsure ? advise(w, c) : 0;
 }
 
 /* True if all runs of a began before all runs of b. */

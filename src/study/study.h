@@ -125,10 +125,10 @@ struct study_terms {
 #define STUDY_ALPHA 0.01
 
 enum study_verdict {
-    STUDY_SAME,
+    STUDY_SAME, /* a change of min_effect is excluded: the interval lies within it */
     STUDY_FASTER,
     STUDY_SLOWER,
-    STUDY_UNSURE, /* too few runs to tell */
+    STUDY_UNSURE, /* such a change is neither shown nor excluded */
     STUDY_ABSENT  /* the value is missing in at least one run */
 };
 
@@ -152,13 +152,15 @@ struct study_shift {
 struct study_comparison {
     struct study_shift *shifts;
     size_t count;
-    enum study_verdict verdict; /* slower if any row is, else faster if any row is */
-    size_t slower, faster, absent;
-    size_t runs_needed;      /* per side, to find any change at all */
-    size_t runs_for_one_row; /* per side, to find a change in one row only */
-    bool sequential;         /* all runs of one set began before those of the other */
-    char ignored[512];       /* the reason that --force overrode, or "" */
+    enum study_verdict verdict; /* of all rows: slower, else unsure, else faster, if any row is */
+    size_t slower, faster, unsure, absent;
+    size_t runs_needed;  /* per side, to find any change at all */
+    size_t runs_advised; /* unsure: per side, roughly, to tell if shift and spread stay as they are;
+                            0: unknown; STUDY_HOPELESS: that many or more */
+    bool sequential;     /* all runs of one set began before those of the other */
+    char ignored[512];   /* the reason that --force overrode, or "" */
 };
+enum { STUDY_HOPELESS = 1000 };
 
 /* Compares two sets. -EINVAL and a sentence if they are not comparable: different tests, labels,
  * layouts, sizes, fabrics or methods, between the sets or within one, or a run that is not

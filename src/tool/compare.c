@@ -197,33 +197,45 @@ static double largest(const struct study_comparison *c, enum study_verdict verdi
     return 100 * most;
 }
 
+/* What would make it tell. */
 static void print_unsure(const struct view *v)
 {
     const struct study_comparison *c = v->c;
+    size_t fewer = v->a->count < v->b->count ? v->a->count : v->b->count;
     if (c->absent == c->count)
         printf("Cannot tell: no value is present in every run\n");
     else if (v->a->count == 1 && v->b->count == 1)
         printf("Cannot tell: 1 run per side; at least %zu needed (see weft repeat)\n",
                c->runs_needed);
-    else
+    else if (fewer < c->runs_needed)
         printf("Cannot tell: %zu and %zu runs; at least %zu per side needed (see weft repeat)\n",
                v->a->count, v->b->count, c->runs_needed);
+    else if (c->runs_advised == STUDY_HOPELESS)
+        printf("Cannot tell: %zu of %zu rows may have changed by %g %% or more, and %d runs per "
+               "side may not tell either: find what disturbs the runs (weft info), or raise "
+               "--min-effect\n",
+               c->unsure, c->count - c->absent, 100 * v->terms->min_effect, STUDY_HOPELESS);
+    else
+        printf("Cannot tell: %zu of %zu rows may have changed by %g %% or more; about %zu runs per "
+               "side would tell, if shift and spread stay as they are (see weft repeat)\n",
+               c->unsure, c->count - c->absent, 100 * v->terms->min_effect, c->runs_advised);
 }
 
+/* The verdict that counts is last. */
 static void print_verdict(const struct view *v)
 {
     const struct study_comparison *c = v->c;
     size_t rows = c->count - c->absent;
-    if (c->verdict == STUDY_UNSURE)
-        print_unsure(v);
-    else if (c->verdict == STUDY_SAME)
-        printf("Same: no significant change of %g %% or more\n", 100 * v->terms->min_effect);
-    if (c->slower)
-        printf("Slower: %zu of %zu rows, by up to %.1f %%\n", c->slower, rows,
-               largest(c, STUDY_SLOWER));
     if (c->faster)
         printf("Faster: %zu of %zu rows, by up to %.1f %%\n", c->faster, rows,
                largest(c, STUDY_FASTER));
+    if (c->slower)
+        printf("Slower: %zu of %zu rows, by up to %.1f %%\n", c->slower, rows,
+               largest(c, STUDY_SLOWER));
+    if (c->verdict == STUDY_UNSURE)
+        print_unsure(v);
+    else if (c->verdict == STUDY_SAME)
+        printf("Same: a change of %g %% or more is excluded\n", 100 * v->terms->min_effect);
 }
 
 static int print_view(const struct view *v)
@@ -318,23 +330,10 @@ static int save_view(const struct view *v, const char *path)
 
 /* ---- the command ---- */
 
-/* The number of rows judged the same, but with an interval that includes a change of min_effect. */
-static size_t inconclusive(const struct view *v)
-{
-    size_t rows = 0;
-    for (size_t i = 0; i < v->c->count; i++) {
-        const struct study_shift *s = &v->c->shifts[i];
-        double reach = fmax(fabs(s->low), fabs(s->high));
-        rows += s->verdict == STUDY_SAME && reach >= v->terms->min_effect;
-    }
-    return rows;
-}
-
 /* Limits of this comparison. */
 static void warn_limits(const struct view *v)
 {
     const struct study_comparison *c = v->c;
-    size_t fewer = v->a->count < v->b->count ? v->a->count : v->b->count;
     if (*c->ignored)
         warn("compared anyway (--force): %s", c->ignored);
     if (c->absent)
@@ -343,12 +342,6 @@ static void warn_limits(const struct view *v)
     if (c->sequential)
         warn("all runs of one set began before the other: a drift of the machine would look like a "
              "difference; weft repeat N -- A -- B alternates them");
-    if (c->verdict == STUDY_SAME && fewer < c->runs_for_one_row)
-        warn("a change in only one of %zu rows needs at least %zu runs per side to be seen",
-             c->count - c->absent, c->runs_for_one_row);
-    if (c->verdict == STUDY_SAME && inconclusive(v))
-        warn("%zu of %zu rows inconclusive: intervals wider than %g %%; add runs", inconclusive(v),
-             c->count - c->absent, 100 * v->terms->min_effect);
 }
 
 int compare_sets(const struct study_set *a, const struct study_set *b,

@@ -30,6 +30,11 @@ static double steady(double middle)
     return middle * (1 + 0.01 * normal());
 }
 
+static double calm(double middle)
+{
+    return middle * (1 + 0.008 * normal());
+}
+
 static double skewed(double middle)
 {
     return middle * exp(0.1 * normal());
@@ -234,7 +239,7 @@ static void the_interval_holds_the_true_shift_as_often_as_it_says(void **unused)
 
 /* ---- whole comparisons ---- */
 
-enum { SIZES = 5, RUNS_MOST = 12 };
+enum { SIZES = 5, RUNS_MOST = 24 };
 
 struct made {
     struct study_set set;
@@ -290,10 +295,143 @@ static void false_alarms_are_rare(void **unused)
             for (size_t t = 0; t < trials; t++) {
                 make(&a, runs, shapes[k], 2);
                 make(&b, runs, shapes[k], 2);
-                alarms += verdict_of(&a, &b) != STUDY_SAME;
+                enum study_verdict verdict = verdict_of(&a, &b);
+                alarms += verdict == STUDY_SLOWER || verdict == STUDY_FASTER;
             }
             assert_true(alarms <= trials * 2 / 100);
         }
+}
+
+/* The true change is exactly what must be excluded: an interval that misses it to the inner side
+ * does so in at most 2.5 % of comparisons. */
+static void same_is_rarely_said_of_a_change_that_counts(void **unused)
+{
+    (void)unused;
+    shape *const shapes[] = {steady, skewed, moody, ticking};
+    const double changes[] = {1.02, 1 / 1.02};
+    static struct made a, b;
+    const size_t trials = 150;
+    state = 73;
+    for (size_t k = 0; k < LENGTH(shapes) * LENGTH(changes); k++)
+        for (size_t runs = 5; runs <= 8; runs += 3) {
+            size_t wrong = 0;
+            for (size_t t = 0; t < trials; t++) {
+                make(&a, runs, shapes[k / 2], 2);
+                make(&b, runs, shapes[k / 2], 2 * changes[k % 2]);
+                wrong += verdict_of(&a, &b) == STUDY_SAME;
+            }
+            assert_true(wrong <= trials * 5 / 100);
+        }
+}
+
+/* Whatever the runs are, each verdict follows from the row's own figures, and the whole is as bad
+ * as its worst row. */
+static void check_verdicts(const struct study_comparison *c, double min_effect)
+{
+    size_t counts[STUDY_ABSENT + 1] = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        const struct study_shift *s = &c->shifts[i];
+        bool shown = s->p <= STUDY_ALPHA && fabs(s->shift) >= min_effect;
+        bool excluded = s->low > -min_effect && s->high < min_effect;
+        enum study_verdict wanted = shown      ? s->shift > 0 ? STUDY_SLOWER : STUDY_FASTER
+                                    : excluded ? STUDY_SAME
+                                               : STUDY_UNSURE;
+        assert_int_equal(s->verdict, wanted);
+        counts[wanted]++;
+    }
+    assert_int_equal(c->verdict, counts[STUDY_SLOWER]   ? STUDY_SLOWER
+                                 : counts[STUDY_UNSURE] ? STUDY_UNSURE
+                                 : counts[STUDY_FASTER] ? STUDY_FASTER
+                                                        : STUDY_SAME);
+    assert_int_equal(c->unsure, counts[STUDY_UNSURE]);
+    assert_true(!c->unsure == !c->runs_advised);
+}
+
+static void verdicts_follow_from_the_figures_whatever_they_are(void **unused)
+{
+    (void)unused;
+    shape *const shapes[] = {steady, skewed, moody, ticking};
+    static struct made a, b;
+    size_t seen[STUDY_ABSENT + 1] = {0};
+    state = 79;
+    for (size_t t = 0; t < 200; t++) {
+        struct study_terms terms = usual;
+        struct study_comparison c;
+        size_t runs = 5 + t % 4;
+        terms.min_effect = t % 16 ? 0.1 * uniform() : 0;
+        make(&a, runs, shapes[t % LENGTH(shapes)], 2);
+        make(&b, runs, shapes[t % LENGTH(shapes)], 2 * (0.9 + 0.2 * uniform()));
+        assert_int_equal(study_compare(&a.set, &b.set, &terms, &c), 0);
+        check_verdicts(&c, terms.min_effect);
+        seen[c.verdict]++;
+        study_comparison_free(&c);
+    }
+    for (int verdict = STUDY_SAME; verdict <= STUDY_UNSURE; verdict++)
+        assert_true(seen[verdict] > 10);
+}
+
+/* One comparison of few runs says how many would tell; most comparisons of that many do. */
+static void as_many_runs_as_advised_can_tell(void **unused)
+{
+    (void)unused;
+    static struct made a, b;
+    size_t told = 0, asked = 0;
+    state = 83;
+    for (size_t t = 0; t < 200; t++) {
+        struct study_comparison c;
+        make(&a, 5, calm, 2);
+        make(&b, 5, calm, 2);
+        assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
+        size_t advised = c.runs_advised;
+        study_comparison_free(&c);
+        if (!advised || advised > RUNS_MOST)
+            continue;
+        assert_true(advised > 5);
+        asked++;
+        make(&a, advised, calm, 2);
+        make(&b, advised, calm, 2);
+        told += verdict_of(&a, &b) == STUDY_SAME;
+    }
+    assert_true(asked > 20);
+    assert_true(told >= asked * 7 / 10);
+}
+
+static void runs_that_scatter_wildly_are_hopeless(void **unused)
+{
+    (void)unused;
+    static struct made a, b;
+    struct study_comparison c;
+    state = 89;
+    make(&a, 8, steady, 2);
+    make(&b, 8, steady, 2);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t k = 0; k < SIZES; k++)
+            a.results[i][k].median_us = b.results[i][k].median_us = i % 2 ? 2 : 5;
+    assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
+    assert_int_equal(c.verdict, STUDY_UNSURE);
+    assert_int_equal(c.runs_advised, STUDY_HOPELESS);
+    study_comparison_free(&c);
+}
+
+/* Median +39 %, but anything from nothing to twice as long. */
+static void a_wide_interval_is_not_the_same(void **unused)
+{
+    (void)unused;
+    const double before[] = {1.0, 1.1, 1.3, 1.9, 2.0}, after[] = {1.2, 1.6, 1.9, 2.3, 2.8};
+    static struct made a, b;
+    struct study_comparison c;
+    make(&a, 5, steady, 2);
+    make(&b, 5, steady, 2);
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < SIZES; k++) {
+            a.results[i][k].median_us = before[i];
+            b.results[i][k].median_us = after[i];
+        }
+    assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
+    assert_true(c.shifts[0].shift > 0.3 && c.shifts[0].low < 0 && c.shifts[0].high > 0.9);
+    assert_int_equal(c.shifts[0].verdict, STUDY_UNSURE);
+    assert_int_equal(c.verdict, STUDY_UNSURE);
+    study_comparison_free(&c);
 }
 
 static void five_percent_are_always_found(void **unused)
@@ -467,6 +605,11 @@ int main(void)
         cmocka_unit_test(the_shift_is_the_median_difference_and_its_interval_is_exact),
         cmocka_unit_test(the_interval_holds_the_true_shift_as_often_as_it_says),
         cmocka_unit_test(false_alarms_are_rare),
+        cmocka_unit_test(same_is_rarely_said_of_a_change_that_counts),
+        cmocka_unit_test(verdicts_follow_from_the_figures_whatever_they_are),
+        cmocka_unit_test(as_many_runs_as_advised_can_tell),
+        cmocka_unit_test(runs_that_scatter_wildly_are_hopeless),
+        cmocka_unit_test(a_wide_interval_is_not_the_same),
         cmocka_unit_test(five_percent_are_always_found),
         cmocka_unit_test(significant_but_small_changes_are_the_same),
         cmocka_unit_test(too_few_runs_cannot_tell),
