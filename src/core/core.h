@@ -30,6 +30,17 @@ const char *fail_reason(void);
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warn_to(void (*sink)(const char *sentence));
 
+/* ---- text that others wrote -------------------------------------------------- */
+
+/* The number of bytes of the UTF-8 character at text; 0 if it is not one. */
+int text_character(const char *text);
+
+/* Is the character at text one that a terminal obeys? */
+bool text_control(const char *text);
+
+/* Replaces such characters, and what is not UTF-8, by "?"; line ends and tabs by blanks. */
+void text_clean(char *text);
+
 /* ---- messages between two ends ---------------------------------------------- */
 
 enum { MSG_MAX = 8192 };

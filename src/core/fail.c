@@ -10,14 +10,6 @@
 static _Thread_local char reason[1024];
 static void (*warn_sink)(const char *sentence);
 
-/* Text from the other end or the command line must not reach a terminal as control sequences. */
-static void disarm(char *sentence)
-{
-    for (char *at = sentence; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
-}
-
 int fail(int status, const char *format, ...)
 {
     /* A message may quote the previous one. */
@@ -26,7 +18,7 @@ int fail(int status, const char *format, ...)
     va_start(words, format);
     vsnprintf(sentence, sizeof sentence, format, words);
     va_end(words);
-    disarm(sentence);
+    text_clean(sentence);
     memcpy(reason, sentence, sizeof reason);
     return status;
 }
@@ -45,7 +37,7 @@ void warn(const char *format, ...)
     va_start(words, format);
     vsnprintf(sentence, sizeof sentence, format, words);
     va_end(words);
-    disarm(sentence);
+    text_clean(sentence);
     warn_sink(sentence);
 }
 

@@ -3,7 +3,6 @@
 #include "core/machine.h"
 #include "core/core.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -62,14 +61,6 @@ static void allowed_cpus(char *text, size_t room)
                                  used ? "," : "", cpu, last);
         cpu = last;
     }
-}
-
-/* A value must stay on its line. */
-static void one_line(char *value)
-{
-    for (char *at = value; *at; at++)
-        if (iscntrl((unsigned char)*at))
-            *at = ' ';
 }
 
 /* ---- the hypervisor ---- */
@@ -142,8 +133,8 @@ void machine_look(struct machine *m, const char *root)
         snprintf(m->host, sizeof m->host, "%s", system.nodename);
         snprintf(m->system, sizeof m->system, "%s %s", system.sysname, system.release);
         snprintf(m->architecture, sizeof m->architecture, "%s", system.machine);
-        one_line(m->host);
-        one_line(m->system);
+        text_clean(m->host);
+        text_clean(m->system);
     }
     if (!cpu_word(root, "model name", m->cpu, sizeof m->cpu))
         arm_model(root, m->cpu, sizeof m->cpu);

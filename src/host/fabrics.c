@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FABRIC_MS = 10000, DEVICES = 256, OUTPUT_LINES = 4 };
+enum { FABRIC_MS = 10000, DEVICES = 256, OUTPUT_LINES = 4, OUTPUT_WIDTH = 160 };
 
 /* Kinds of lines. */
 enum { STEP = 's', HEAD = 'h', LIBRARY = 'l', DEVICE = 'd', DETAIL = 'v', NOTE = 'n' };
@@ -315,10 +315,9 @@ static void print_output(FILE *out, char *output)
     for (int i = 0; i < OUTPUT_LINES && (line = strsep(&output, "\n"));) {
         if (!*line)
             continue;
-        for (char *at = line; *at; at++)
-            if ((unsigned char)*at < ' ' || *at == 127)
-                *at = ' ';
-        fprintf(out, "    its output: %.160s\n", line);
+        line[strnlen(line, OUTPUT_WIDTH)] = '\0';
+        text_clean(line);
+        fprintf(out, "    its output: %s\n", line);
         i++;
     }
 }

@@ -86,6 +86,7 @@ static void draw_labels(const struct report_boxed *b)
     memcpy(line, rule, sizeof line);
     for (const char *from = b->labels; *from && at + 1 < sizeof line - 1; from++)
         line[at++] = *from == '\n' ? '/' : *from;
+    text_clean(line);
     fputs(line, b->out);
     rule_percentiles(b, true);
     fputc('\n', b->out);

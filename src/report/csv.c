@@ -8,19 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Spreadsheets run what begins like a formula, also in quotes. A number is none. */
+static bool is_formula(const char *text)
+{
+    char *end;
+    if (!*text || !strchr("=@+-\t\r", *text))
+        return false;
+    strtod(text, &end);
+    return *end || text[strspn(text, "+-.0123456789eE")];
+}
+
 void csv_field(FILE *out, const char *text, size_t length)
 {
-    bool plain = !memchr(text, ',', length) && !memchr(text, '"', length) &&
-                 !memchr(text, '\n', length) && !memchr(text, '\r', length);
-    if (!plain)
-        fputc('"', out);
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '"')
-            fputc('"', out);
-        fputc(text[i], out);
+    char *cell = strndup(text, length);
+    if (cell) {
+        bool formula = is_formula(cell);
+        text_clean(cell);
+        const char *quote = formula || strpbrk(cell, ",\"") ? "\"" : "";
+        fprintf(out, "%s%s", quote, formula ? "'" : "");
+        for (const char *at = cell; *at; at++)
+            fputs(*at == '"' ? "\"\"" : (char[]){*at, '\0'}, out);
+        fputs(quote, out);
     }
-    if (!plain)
-        fputc('"', out);
+    free(cell);
     fputc(',', out);
 }
 

@@ -6,41 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-/* The number of bytes of the UTF-8 character at text; 0 if it is not one. */
-static int character(const unsigned char *text)
-{
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } kinds[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (int more = 0; more < (int)LENGTH(kinds); more++) {
-        if ((text[0] & kinds[more].mask) != kinds[more].lead)
-            continue;
-        uint32_t code = text[0] & (unsigned char)~kinds[more].mask;
-        for (int i = 1; i <= more; i++) {
-            if ((text[i] & 0xc0) != 0x80)
-                return 0;
-            code = code << 6 | (text[i] & 0x3f);
-        }
-        bool surrogate = code >= 0xd800 && code < 0xe000;
-        return code >= kinds[more].least && code < 0x110000 && !surrogate ? more + 1 : 0;
-    }
-    return 0;
-}
-
 static void quoted(FILE *out, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
     fputc('"', out);
-    while (*at) {
-        int length = character(at);
+    while (*text) {
+        int length = text_character(text);
         if (!length)
             fputs("\\ufffd", out);
-        else if (*at < ' ' || *at == 127)
-            fprintf(out, "\\u%04x", *at);
+        else if (text_control(text))
+            fprintf(out, "\\u%04x", (unsigned char)text[length - 1]);
         else
-            fprintf(out, "%s%.*s", *at == '"' || *at == '\\' ? "\\" : "", length, (const char *)at);
-        at += length ? length : 1;
+            fprintf(out, "%s%.*s", *text == '"' || *text == '\\' ? "\\" : "", length, text);
+        text += length ? length : 1;
     }
     fputc('"', out);
 }

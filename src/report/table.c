@@ -30,6 +30,7 @@ static void header_line(struct report_table *t, const struct opt *row)
     } else {
         opt_format(row, t->set->base, value, sizeof value);
     }
+    text_clean(value); /* a device may be the other end's word */
     opt_expand(row, row->label, &t->facts->op->words->help, label, sizeof label);
     fprintf(t->out, "%-*s: %s\n", LABEL, label, value);
 }

@@ -28,7 +28,6 @@ void *reader_alloc(struct reader *r, size_t length);
 
 /* A copy without control characters; NULL if there is no memory. */
 const char *reader_text(struct reader *r, const char *text);
-void strip_controls(char *text);
 
 /* "FILE: WHERE.KEY WHAT", and -EINVAL. */
 int reader_wrong(const struct reader *r, const char *where, const char *key, const char *what);

@@ -63,25 +63,12 @@ int reader_wrong(const struct reader *r, const char *where, const char *key, con
     return fail(-EINVAL, "%s: %s%s %s", r->path, where, key, what);
 }
 
-/* Terminals obey C0, DEL, and C1 encoded in UTF-8. */
-void strip_controls(char *text)
-{
-    for (unsigned char *at = (unsigned char *)text; *at; at++) {
-        if (*at < ' ' || *at == 0x7f) {
-            *at = *at == '\n' || *at == '\t' ? ' ' : '?';
-        } else if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) {
-            at[0] = '?';
-            at[1] = '?';
-        }
-    }
-}
-
 const char *reader_text(struct reader *r, const char *text)
 {
     char *copy = reader_alloc(r, strlen(text) + 1);
     if (copy) {
         memcpy(copy, text, strlen(text) + 1);
-        strip_controls(copy);
+        text_clean(copy);
     }
     return copy;
 }

@@ -266,7 +266,7 @@ static int read_command(struct reader *r, const json_t *tool, struct study_run *
     for (size_t i = 0; i < count; i++)
         to = add_word(to, json_string_value(json_array_get(list, i)));
     to[-1] = '\0';
-    strip_controls(command);
+    text_clean(command);
     run->command = command;
     return 0;
 }

@@ -72,7 +72,10 @@ static void p_text(double p, char *text, size_t room)
 static void print_side(const char *name, const struct study_set *set)
 {
     const struct study_run *run = &set->runs[0];
-    printf("%s%s%s: %zu %s of %s", name ? name : "", name ? ": " : "", set->path, set->count,
+    char path[STUDY_PATH];
+    snprintf(path, sizeof path, "%s", set->path);
+    text_clean(path);
+    printf("%s%s%s: %zu %s of %s", name ? name : "", name ? ": " : "", path, set->count,
            set->count == 1 ? "run" : "runs", run->tool);
     if (run->result_count)
         printf(" on %s", run->results[0].fabric);

@@ -30,11 +30,14 @@ void shell_listen(void (*hear)(void *arg, const char *sentence), void *arg)
 
 void shell_say(const char *sentence)
 {
+    char clean[2048];
+    snprintf(clean, sizeof clean, "%s", sentence);
+    text_clean(clean);
     progress_clear();
     fflush(stdout);
-    fprintf(stderr, "%s: %s\n", shell_program, sentence);
+    fprintf(stderr, "%s: %s\n", shell_program, clean);
     if (listener.hear)
-        listener.hear(listener.arg, sentence);
+        listener.hear(listener.arg, clean);
 }
 
 int shell_flush(const char *what)

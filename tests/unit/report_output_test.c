@@ -25,6 +25,7 @@ static void texts_are_quoted_and_what_is_no_character_is_replaced(void **state)
         {"a \"b\" \\ c", "\"a \\\"b\\\" \\\\ c\""},
         {"line\nline\t\x7f", "\"line\\u000aline\\u0009\\u007f\""},
         {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
+        {"\x1b[2J\xc2\x9b", "\"\\u001b[2J\\u009b\""}, /* what a terminal obeys */
         {"\xff", "\"\\ufffd\""},
         {"\xc3", "\"\\ufffd\""},
         {"\xc0\x80", "\"\\ufffd\\ufffd\""},                         /* too long for what it says */

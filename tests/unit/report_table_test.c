@@ -798,6 +798,37 @@ static void csv_has_a_column_for_each_batch_file(void **state)
     close_sheet(&sheet);
 }
 
+/* A spreadsheet would run it; a number it may have. */
+static void csv_has_no_cell_that_is_a_formula(void **state)
+{
+    static const struct {
+        const char *label, *cell;
+    } cases[] = {{"=1+2", "\"'=1+2\""},
+                 {"=cmd|'/c calc'!A0", "\"'=cmd|'/c calc'!A0\""},
+                 {"@SUM(1,2)", "\"'@SUM(1,2)\""},
+                 {"+1+2", "\"'+1+2\""},
+                 {"-2+3", "\"'-2+3\""},
+                 {"-", "\"'-\""},
+                 {"\t=1", "\"' =1\""},
+                 {"\r=\"1\"", "\"'?=\"\"1\"\"\""},
+                 {"-1.5", "-1.5"},
+                 {"+2e-3", "+2e-3"},
+                 {"a=b@c+d-e", "a=b@c+d-e"},
+                 {"a\x1b[2J\xc2\x9b\xc3\xbc", "a?[2J??\xc3\xbc"}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct sheet sheet;
+        char row[128];
+        open_sheet(&sheet, (struct report_boxed){.csv = true, .columns = "label"});
+        boxed_begin(&sheet, "latency", cases[i].label);
+        boxed_row(&sheet, &whole);
+        snprintf(row, sizeof row, "%s,1000000,0.844,0.848,0.851,4.50,4.48,589339,587681\n",
+                 cases[i].cell);
+        assert_string_equal(strchr(sheet.text, '\n') + 1, row);
+        close_sheet(&sheet);
+    }
+}
+
 /* Commas outside quotes. */
 static unsigned separators(const char *line)
 {
@@ -885,6 +916,7 @@ int main(void)
         cmocka_unit_test(csv_has_one_header_and_one_line_a_row),
         cmocka_unit_test(csv_numbers_are_never_grouped),
         cmocka_unit_test(csv_has_a_column_for_each_batch_file),
+        cmocka_unit_test(csv_has_no_cell_that_is_a_formula),
         cmocka_unit_test(csv_has_one_field_count_whatever_the_labels_are),
         cmocka_unit_test(results_that_cannot_be_written_are_an_error),
     };
