@@ -48,7 +48,7 @@ static bool beside_tools(char *path, size_t room, const char *name)
 
 static bool find_path(char *path, size_t room, const char *name)
 {
-    const char *folders = getenv("WEFT_MODULE_PATH");
+    const char *folders = secure_getenv("WEFT_MODULE_PATH");
     if (!good_name(name))
         return false;
     while (folders && *folders) {

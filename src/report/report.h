@@ -131,6 +131,10 @@ void csv_add(struct document *document, const struct entry *entry);
 /* Can this file be written, as far as can be checked before? "-" is standard output. */
 int save_check(const char *path);
 
+/* Refuses a path on which another user has put a link or the last name itself, in a folder where
+ * everybody may create files. */
+int save_folder(const char *path);
+
 /* Are two paths the same file? Also if it does not exist yet. */
 bool save_same(const char *a, const char *b);
 /* Writes the whole file and renames it into place. */

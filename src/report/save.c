@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output files: written to a temporary file in the same folder and renamed, so that readers never
  * see half of one. Anything but a plain file (a pipe, a device) is written directly. */
-#include "report/report.h"
+#include "report/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static int cannot(const char *path)
-{
-    int status = errno ? -errno : -EIO;
-    if (status == -EINTR)
-        return fail(-EINTR, "interrupted");
-    /* Neither is a usage error. */
-    return fail(status == -EINVAL ? -EIO : status, "%s: cannot be written: %s", path,
-                strerror(-status));
-}
 
 /* A path of one of our own descriptors: its file, for example a log, is written where it is. */
 static int descriptor(const char *path)
@@ -40,22 +28,28 @@ static int descriptor(const char *path)
 }
 
 /* Is there something that a file must not replace? */
-static bool special(const char *path, struct stat *file)
+static bool special(const struct place *place)
 {
-    return !stat(path, file) && !S_ISREG(file->st_mode);
+    return place->file >= 0 && (place->direct || !S_ISREG(place->facts.st_mode));
 }
 
-/* A new file in the folder of path; a link stays, and its target is replaced. */
-static int open_beside(const char *path, char *real, char *name)
+/* What an O_PATH descriptor stands for, by a name. */
+static void name_of(const struct place *place, char name[32])
 {
-    if (!realpath(path, real))
-        snprintf(real, PATH_MAX, "%s", path);
-    int n = snprintf(name, PATH_MAX, "%s.XXXXXX", real);
-    if (n < 0 || n >= PATH_MAX) {
+    snprintf(name, 32, "/proc/self/fd/%d", place->file);
+}
+
+/* A new file beside the one of the place, with its name and random digits. */
+static int open_beside(const struct place *place, char name[NAME_MAX + 1])
+{
+    char digits[9];
+    if (random_digits(digits, sizeof digits))
+        return -1;
+    if (snprintf(name, NAME_MAX + 1, "%s.%s", place->name, digits) > NAME_MAX) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return mkostemp(name, O_CLOEXEC);
+    return openat(place->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
 /* The file of a path, which may not exist yet. */
@@ -84,36 +78,58 @@ bool save_same(const char *a, const char *b)
     return strcmp(places[0], places[1]) == 0;
 }
 
-int save_check(const char *path)
+static int check_special(const struct place *place, const char *path)
+{
+    char name[32];
+    name_of(place, name);
+    if (S_ISDIR(place->facts.st_mode))
+        errno = EISDIR;
+    return S_ISDIR(place->facts.st_mode) || access(name, W_OK) ? place_fail(path) : 0;
+}
+
+static int check_beside(const struct place *place, const char *path)
 {
     static const char zeroes[4096];
-    char real[PATH_MAX], name[PATH_MAX];
-    struct stat file;
+    char name[NAME_MAX + 1];
+    int fd = open_beside(place, name);
+    if (fd < 0)
+        return place_fail(path);
+    errno = 0;
+    int status = write(fd, zeroes, sizeof zeroes) == sizeof zeroes ? 0 : place_fail(path);
+    close(fd);
+    unlinkat(place->folder, name, 0);
+    return status;
+}
+
+int save_check(const char *path)
+{
+    struct place place;
     if (strcmp(path, "-") == 0)
         return 0;
     if (!*path)
         return fail(-EINVAL, "an output file without a name");
     if (descriptor(path) >= 0)
-        return fcntl(descriptor(path), F_GETFL) < 0 ? cannot(path) : 0;
-    if (special(path, &file)) {
-        if (S_ISDIR(file.st_mode))
-            errno = EISDIR;
-        return S_ISDIR(file.st_mode) || access(path, W_OK) ? cannot(path) : 0;
-    }
-    int fd = open_beside(path, real, name);
-    if (fd < 0)
-        return cannot(path);
-    errno = 0;
-    int status = write(fd, zeroes, sizeof zeroes) == sizeof zeroes ? 0 : cannot(path);
-    close(fd);
-    unlink(name);
+        return fcntl(descriptor(path), F_GETFL) < 0 ? place_fail(path) : 0;
+    int status = place_find(&place, path);
+    if (status)
+        return status;
+    status = special(&place) ? check_special(&place, path) : check_beside(&place, path);
+    place_free(&place);
+    return status;
+}
+
+int save_folder(const char *path)
+{
+    struct place place;
+    int status = place_find(&place, path);
+    place_free(&place);
     return status;
 }
 
 static int put(FILE *out, const char *path, const char *bytes, size_t length)
 {
     errno = 0;
-    return fwrite(bytes, 1, length, out) != length || fflush(out) ? cannot(path) : 0;
+    return fwrite(bytes, 1, length, out) != length || fflush(out) ? place_fail(path) : 0;
 }
 
 /* The same, and closes the file in any case. */
@@ -122,22 +138,20 @@ static int put_all(FILE *out, const char *path, const char *bytes, size_t length
     int status = put(out, path, bytes, length);
     errno = 0;
     if (fclose(out) && !status)
-        status = cannot(path);
+        status = place_fail(path);
     return status;
 }
 
-static int save_beside(const char *path, const char *bytes, size_t length)
+static int save_beside(const struct place *place, const char *path, const char *bytes,
+                       size_t length)
 {
-    char real[PATH_MAX], name[PATH_MAX];
-    struct stat before;
-    mode_t mask = umask(0), mode = 0666 & ~mask;
+    char name[NAME_MAX + 1];
+    mode_t mask = umask(0), mode = place->file >= 0 ? place->facts.st_mode & 0777 : 0666 & ~mask;
     umask(mask);
-    if (!stat(path, &before))
-        mode = before.st_mode & 0777;
-    int fd = open_beside(path, real, name);
+    int fd = open_beside(place, name);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
-        int status = cannot(path);
+        int status = place_fail(path);
         if (fd >= 0)
             close(fd);
         return status;
@@ -145,32 +159,47 @@ static int save_beside(const char *path, const char *bytes, size_t length)
     if (fchmod(fd, mode))
         errno = 0; /* a file system without permissions */
     int status = put_all(out, path, bytes, length);
-    if (!status && rename(name, real))
-        status = cannot(path);
+    if (!status && renameat(place->folder, name, place->folder, place->name))
+        status = place_fail(path);
     if (status)
-        unlink(name);
+        unlinkat(place->folder, name, 0);
     return status;
 }
 
 static int save_as_it_is(int fd, const char *path, const char *bytes, size_t length)
 {
-    FILE *out = fd < 0 ? fopen(path, "we") : NULL;
-    int own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     fflush(stdout);
-    if (own >= 0 && !(out = fdopen(own, "w")))
-        close(own);
-    return out ? put_all(out, path, bytes, length) : cannot(path);
+    if (out)
+        return put_all(out, path, bytes, length);
+    int status = place_fail(path);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static int save_in(const struct place *place, const char *path, const char *bytes, size_t length)
+{
+    char name[32];
+    if (!special(place))
+        return save_beside(place, path, bytes, length);
+    name_of(place, name);
+    return save_as_it_is(open(name, O_WRONLY | O_TRUNC | O_CLOEXEC), path, bytes, length);
 }
 
 int save_write(const char *path, const char *bytes, size_t length)
 {
-    struct stat file;
+    struct place place;
     int fd = descriptor(path);
     if (strcmp(path, "-") == 0)
         return put(stdout, "standard output", bytes, length);
-    if (fd >= 0 || special(path, &file))
-        return save_as_it_is(fd, path, bytes, length);
-    return save_beside(path, bytes, length);
+    if (fd >= 0)
+        return save_as_it_is(fcntl(fd, F_DUPFD_CLOEXEC, 0), path, bytes, length);
+    int status = place_find(&place, path);
+    if (!status)
+        status = save_in(&place, path, bytes, length);
+    place_free(&place);
+    return status;
 }
 
 int report_flush(FILE *out)

@@ -5,10 +5,12 @@
 #include "study/read.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SCHEMA_VERSION = 1, READ_FIRST = 1 << 16 };
 static const size_t file_max = (size_t)256 << 20, memory_max = (size_t)1 << 30;
@@ -146,12 +148,22 @@ static int read_stream(FILE *file, const char *path, char **text, size_t *length
     return 0;
 }
 
-int study_read(struct study_run *run, const char *path)
+/* To open a pipe without a writer would wait for one. */
+static FILE *open_document(const char *path, bool regular)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
+int study_read(struct study_run *run, const char *path, bool regular)
 {
     struct stat facts;
     char *text = NULL;
     size_t length = 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_document(path, regular);
     if (!file)
         return fail(-EINVAL, "%s: %s", path, strerror(errno));
     int status = 0;
@@ -159,6 +171,8 @@ int study_read(struct study_run *run, const char *path)
         status = fail(-EINVAL, "%s: %s", path, strerror(errno));
     else if (S_ISDIR(facts.st_mode))
         status = fail(-EINVAL, "%s: is a folder, not a file", path);
+    else if (regular && !S_ISREG(facts.st_mode))
+        status = fail(-EINVAL, "%s: is a pipe or a device, not a file", path);
     else if (facts.st_size > (off_t)file_max)
         status = too_long(path, (size_t)facts.st_size);
     if (!status)

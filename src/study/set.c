@@ -24,7 +24,7 @@ static int read_entry(struct study_set *set, const char *name)
     char path[STUDY_PATH];
     if ((size_t)snprintf(path, sizeof path, "%s/%s", set->path, name) >= sizeof path)
         return fail(-EINVAL, "%s: path too long", set->path);
-    int status = study_read(&set->runs[set->count], path);
+    int status = study_read(&set->runs[set->count], path, true);
     set->count += !status;
     return status;
 }
@@ -83,7 +83,7 @@ int study_set_read(struct study_set *set, const char *path)
     } else if (!(set->runs = calloc(1, sizeof *set->runs))) {
         status = fail(-ENOMEM, "no memory for a run");
     } else {
-        status = study_read(set->runs, path);
+        status = study_read(set->runs, path, false);
         set->count = !status;
     }
     if (status)

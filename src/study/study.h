@@ -78,8 +78,9 @@ struct study_run {
 
 /* Reads a document. -EINVAL and a sentence that names the file if it cannot be read, has another
  * schema version, is too long or truncated, or has a value that the schema does not allow. Unknown
- * keys are ignored. After a failure there is nothing to free. */
-int study_read(struct study_run *run, const char *path);
+ * keys are ignored. After a failure there is nothing to free. regular: refuse a pipe or a device,
+ * which nobody has named. */
+int study_read(struct study_run *run, const char *path, bool regular);
 
 /* The same from memory; path is only its name. */
 int study_parse(struct study_run *run, const char *path, const char *text, size_t length);

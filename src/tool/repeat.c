@@ -126,8 +126,10 @@ static bool is_empty(const char *path)
 
 static int make_folder(const char *path)
 {
-    if (!mkdir(path, 0777) || (errno == EEXIST && is_empty(path)))
+    if (!mkdir(path, 0777))
         return 0;
+    if (errno == EEXIST && is_empty(path))
+        return save_folder(path);
     if (errno == EEXIST)
         return fail(-EEXIST, "%s: exists and is not an empty folder", path);
     return fail(-errno, "%s: cannot create folder: %s", path, strerror(errno));
@@ -135,7 +137,7 @@ static int make_folder(const char *path)
 
 static int make_temporary(struct repeat *r)
 {
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = secure_getenv("TMPDIR");
     int n =
         snprintf(r->folder, sizeof r->folder, "%s/weft-repeat-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (n < 0 || n >= (int)sizeof r->folder || !mkdtemp(r->folder))
@@ -292,7 +294,7 @@ static int check_document(const struct side *s, const char *which, const char *p
     struct study_run run;
     if (access(path, F_OK))
         return fail(-ENOENT, "%s wrote no document: does %s support --json?", which, s->words[0]);
-    int status = study_read(&run, path);
+    int status = study_read(&run, path, true);
     if (status)
         return status;
     if (strcmp(run.state, "complete") != 0)

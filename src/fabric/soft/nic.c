@@ -74,7 +74,7 @@ static int unknown_service(uint64_t id, const char *known, const char *path, boo
 /* Service 1 is always there; the file may add others or change it. */
 static int find_service(uint64_t id, uint64_t *vni)
 {
-    const char *path = getenv("WEFT_SERVICES");
+    const char *path = secure_getenv("WEFT_SERVICES");
     if (!path)
         path = WEFT_SERVICES_FILE;
     struct service found = {.id = 1, .vni = 10}, next;
