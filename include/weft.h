@@ -135,12 +135,14 @@ struct weft_result {
 
 static inline void weft_result_init(struct weft_result *result)
 {
+    if (!result)
+        return;
     memset(result, 0, sizeof *result);
     result->bytes = sizeof *result;
 }
 
-/* The next bucket after *at that is not empty: 1 and its bounds and count, or 0. Begin with *at 0.
- */
+/* The next bucket after *at that is not empty: 1 and its bounds and count, 0 after the last, or
+ * -EINVAL. Begin with *at 0. */
 WEFT_API int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, double *low_us,
                                  double *high_us, uint64_t *count);
 

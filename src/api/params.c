@@ -47,6 +47,11 @@ static void fill_defaults(struct weft_params *params)
 void weft_params_init_sized(struct weft_params *params, size_t bytes)
 {
     struct weft_params whole;
+    if (!params || bytes < sizeof params->bytes) {
+        fail(-EINVAL,
+             "weft_params_init: params must not be NULL, nor smaller than its first member");
+        return;
+    }
     fill_defaults(&whole);
     memset(params, 0, bytes);
     memcpy(params, &whole, bytes < sizeof whole ? bytes : sizeof whole);
@@ -115,5 +120,5 @@ int params_spec(const struct weft_params *params, struct spec *spec)
     }
     spec->local.ignore_mismatch = true;
     spec_settle(spec);
-    return status;
+    return status ? status : spec_check(spec);
 }

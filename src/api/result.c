@@ -12,6 +12,8 @@ int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, doub
                         double *high_us, uint64_t *count)
 {
     const struct stats *stats = histogram ? histogram->stats : NULL;
+    if (!at || !low_us || !high_us || !count)
+        return fail(-EINVAL, "weft_histogram_next: at, low_us, high_us and count must not be NULL");
     for (; stats && *at < STATS_BUCKETS; ++*at) {
         double low, high;
         if (!stats->buckets[*at])

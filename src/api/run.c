@@ -2,9 +2,11 @@
 /* The calls of weft.h: sessions, and one test on a session of its own. */
 #include "api/api.h"
 #include "core/cpu.h"
+#include "fabric/choose.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +18,7 @@ struct weft_session {
     struct peer *own; /* over a program's own carrier; NULL: the bootstrap's */
     unsigned verbs;   /* that later tests may need */
     bool usable;
+    bool hasty; /* the last run was refused here, without waiting for the other end */
 };
 
 const char *weft_version(void)
@@ -75,8 +78,27 @@ void weft_session_close(struct weft_session *s)
     if (!s)
         return;
     session_close(&s->session, s->usable ? 0 : -ECONNRESET);
+    /* Nobody may be there. */
+    if (s->own && s->hasty)
+        s->own->timeout_ms = 0;
     peer_close(s->own);
     free(s);
+}
+
+/* What is wrong with an end's own parameters, wherever the other end is. A loadable fabric looks at
+ * its devices when it is opened. */
+static int check_own(const struct weft_params *params, struct offer *offer, int rank)
+{
+    const struct memory_ops *kind;
+    struct fabric_choice choice;
+    unsigned gpu;
+    const char *memory = params->memory ? params->memory : "host";
+    int status = memory_choose(memory, &kind, &gpu);
+    if (!status && offer->given && !fabric_named(offer->device))
+        status = fabric_choose(offer->device, &choice);
+    if (!status)
+        snprintf(offer->memory[rank], sizeof offer->memory[rank], "%s", memory);
+    return status;
 }
 
 /* The thread is put back where it was before. */
@@ -89,20 +111,17 @@ static int pinned(struct weft_session *s, const struct weft_params *params, int 
                           .given = params->device != NULL,
                           .verbs = s->verbs,
                           .service = params->service};
-    int rank = s->session.peer->rank;
-    const char *memory = params->memory ? params->memory : "host";
     bool moves = params->cpu >= 0;
-    if (!status && strlen(memory) >= sizeof offer.memory[rank])
-        status = fail(-EINVAL, "no memory \"%s\"", memory);
-    if (!status)
-        memcpy(offer.memory[rank], memory, strlen(memory) + 1);
     if (!status)
         status = params_spec(params, &spec);
+    if (!status)
+        status = check_own(params, &offer, s->session.peer->rank);
     if (!status && moves && sched_getaffinity(0, sizeof before, &before))
         status = fail(-errno, "which CPUs this thread may use: %s", strerror(errno));
     moves = moves && !status;
     if (moves)
         status = cpu_pin(params->cpu);
+    s->hasty = status;
     status = session_run(&s->session, &offer, &spec, status, report);
     if (moves)
         sched_setaffinity(0, sizeof before, &before);

@@ -246,7 +246,8 @@ static int progress(void *arg)
     int got = flight_poll(run);
     if (!got)
         run_idle(run);
-    return got < 0 ? got : 0;
+    /* Verifying asks before or after every operation. */
+    return got < 0 ? got : run->verify;
 }
 
 int (*run_progress(const struct run *run))(void *run)

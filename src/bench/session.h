@@ -103,7 +103,8 @@ int session_serve(struct session *session, const struct offer *offer, const stru
                   struct spec *spec, bool same, int wrong, struct report *report);
 
 /* All of it over a peer that is there, as a client or as a server with a spec of its own. wrong:
- * not 0 if the spec could not even be made, which the other end is then told. */
+ * not 0 if the spec could not even be made. What is wrong with it is returned at once: the other
+ * end is told, but not waited for. */
 int session_run(struct session *session, const struct offer *offer, struct spec *spec, int wrong,
                 struct report *report);
 

@@ -96,7 +96,7 @@ int clock_open(struct clock *clock, enum clock_kind kind)
     if (kind == CLOCK_CYCLES) {
         if (!cycles_invariant())
             return fail(-ENOTSUP, "clock cycles: this CPU's counter does not run at a constant "
-                                  "rate; use --clock clock_gettime");
+                                  "rate; use clock_gettime");
         pthread_once(&once, calibrate);
         clock->ps_per_tick = shared_ps_per_tick;
     }

@@ -12,10 +12,10 @@ int cpu_pin(int64_t cpu)
     cpu_set_t set;
     CPU_ZERO(&set);
     if (cpu >= CPU_SETSIZE)
-        return fail(-ENODEV, "--cpu %lld: there is no such CPU", (long long)cpu);
+        return fail(-ENODEV, "CPU %lld: no such CPU", (long long)cpu);
     CPU_SET((size_t)cpu, &set);
     if (sched_setaffinity(0, sizeof set, &set))
-        return fail(-ENODEV, "--cpu %lld: %s", (long long)cpu,
+        return fail(-ENODEV, "CPU %lld: %s", (long long)cpu,
                     errno == EINVAL ? "no such CPU, or not allowed to this process"
                                     : strerror(errno));
     return 0;

@@ -39,7 +39,7 @@ static int all_known(const struct opt_set *set, const struct msg *text)
         name[name_length] = '\0';
         const struct opt *row = name_length > 1 ? opt_find(set, name) : NULL;
         if (!row || !(row->flags & OPT_SHARED))
-            return fail(-EINVAL, "option --%s is not known here: another version?", name);
+            return fail(-EINVAL, "%s is not known here: another version of Weft?", name);
     }
     return 0;
 }
@@ -58,7 +58,7 @@ int opt_decode(struct opt_set *set, const struct msg *text)
         int status = msg_value(text, row->name, value, sizeof value);
         /* What has a value whatever is typed always has a line. */
         if (status == -ENOENT && (row->fallback || row->type == OPT_FLAG))
-            return fail(-EINVAL, "option --%s is missing: another version?", row->name);
+            return fail(-EINVAL, "%s is missing: another version of Weft?", row->name);
         if (status == -ENOENT) {
             /* What the client left open is open here too. */
             opt_clear(set, row, OPT_BY_PEER);

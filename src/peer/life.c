@@ -67,7 +67,7 @@ int life_spin(const struct peer *peer, int (*progress)(void *), void *arg)
         for (int i = 0; !status && i < SPINS_PER_LOOK; i++)
             status = progress(arg);
     } while (!status && clock_ns() - since_ns < LOOK_NS && !(peer->stop && *peer->stop));
-    return status;
+    return status < 0 ? status : 0;
 }
 
 struct kept life_keep(void)

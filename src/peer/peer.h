@@ -19,7 +19,7 @@ struct peer_ops {
     const char *name;
     int (*send)(struct peer *peer, const struct msg *msg);
     /* Waits for the next message. progress, if not NULL, is called during the wait and may end it
-     * by returning < 0; without it the wait sleeps. */
+     * by returning < 0; > 0: a message may be there, look at once. Without it the wait sleeps. */
     int (*recv)(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg);
     /* Never waits: 0, or -errno if the other end is gone. */
     int (*alive)(struct peer *peer);
@@ -30,13 +30,14 @@ struct peer_ops {
 
 struct peer {
     const struct peer_ops *ops;
-    int rank;                          /* PEER_CLIENT or PEER_SERVER */
-    const char *other;                 /* "server" or "client", for messages */
-    uint64_t timeout_ms;               /* silence that counts as death */
-    char here[64];                     /* our numeric address on the way to the other, or "" */
-    char there[64];                    /* the other's, or "": it is not reached by one */
-    bool trusted; /* the other end is known: it has shown the secret, or one program or launcher
-                     started both */
+    int rank;            /* PEER_CLIENT or PEER_SERVER */
+    const char *other;   /* "server" or "client", for messages */
+    uint64_t timeout_ms; /* silence that counts as death */
+    char here[64];       /* our numeric address on the way to the other, or "" */
+    char there[64];      /* the other's, or "": it is not reached by one */
+    bool trusted;  /* the other end is known: it has shown the secret, or one program or launcher
+                      started both */
+    uint64_t runs; /* how many this end has begun over it */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
 };
 

@@ -211,7 +211,7 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
     socklen_t length = sizeof bound;
     int fd = bind_address && *bind_address ? bind_name(bind_address, port, terms) : bind_any(port);
     if (fd == -EADDRINUSE)
-        return fail(fd, "port %u is in use (another server?); choose one with --port", port);
+        return fail(fd, "port %u is in use (another server?); choose another", port);
     if (fd < 0)
         return bind_address && *bind_address
                    ? fd

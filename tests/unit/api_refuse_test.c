@@ -454,6 +454,9 @@ static void nowhere_to_go(const struct weft_bootstrap pair[2])
     assert_int_equal(weft_mpi_ranks(NULL), -EINVAL);
     weft_close(NULL);
     weft_result_free(NULL);
+    weft_result_init(NULL);
+    weft_params_init(NULL);
+    assert_contains(weft_reason(), "params");
 }
 
 static void nothing_in_place_of_an_argument_is_refused(void **state)

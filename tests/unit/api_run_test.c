@@ -96,6 +96,21 @@ static void every_ping_pong_runs_verified(void **state)
     every_test_in("ping-pong", true);
 }
 
+static void of_the_defaults(const struct weft_bootstrap pair[2])
+{
+    struct weft_params params;
+    weft_params_init(&params);
+    params.op = "read";
+    params.method = "stream";
+    expect_good(&params, pair);
+}
+
+static void a_stream_of_reads_needs_no_more_than_its_name(void **state)
+{
+    (void)state;
+    with_threads(of_the_defaults);
+}
+
 static void every_stream_runs_and_its_figures_agree(void **state)
 {
     (void)state;
@@ -516,6 +531,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_ping_pong_runs_and_its_figures_agree),
         cmocka_unit_test(every_ping_pong_runs_verified),
+        cmocka_unit_test(a_stream_of_reads_needs_no_more_than_its_name),
         cmocka_unit_test(every_stream_runs_and_its_figures_agree),
         cmocka_unit_test(every_stream_runs_verified),
         cmocka_unit_test(every_stream_both_ways_runs_and_its_figures_agree),

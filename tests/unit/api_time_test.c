@@ -211,6 +211,10 @@ static void nothing_has_no_buckets_and_is_freed(void **state)
     uint64_t count;
     (void)state;
     assert_int_equal(weft_histogram_next(NULL, &at, &low, &high, &count), 0);
+    assert_int_equal(weft_histogram_next(NULL, NULL, &low, &high, &count), -EINVAL);
+    assert_int_equal(weft_histogram_next(NULL, &at, NULL, &high, &count), -EINVAL);
+    assert_int_equal(weft_histogram_next(NULL, &at, &low, NULL, &count), -EINVAL);
+    assert_int_equal(weft_histogram_next(NULL, &at, &low, &high, NULL), -EINVAL);
     weft_result_free(&result);
     weft_result_free(&result);
 }

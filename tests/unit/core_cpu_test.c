@@ -106,7 +106,7 @@ static void pinning_to_a_cpu_that_is_not_there_is_refused(void **state)
     look_from(&place, CPU_SETSIZE);
     assert_int_equal(place.pinned, -ENODEV);
     assert_int_equal(cpu_pin(65535), -ENODEV);
-    snprintf(expected, sizeof expected, "--cpu %d: ", 65535);
+    snprintf(expected, sizeof expected, "CPU %d: ", 65535);
     assert_contains(fail_reason(), expected);
     assert_contains(fail_reason(), "no such CPU");
 }

@@ -570,11 +570,11 @@ static void opt_decode_refuses_bad_values_with_the_sentence_of_the_row(void **st
                  {"text=a\033[2J", "--text has a control character"},
                  {"pair=1,2,3", "--pair is not A or A,B"},
                  {"index=-1", "--index is not a whole number"},
-                 {"nonsense=1", "--nonsense is not known"},
-                 {"noise", "--noise is not known"},
-                 {"mine=5", "--mine is not known"},
-                 {"other=1", "--other is not known"},
-                 {"n=5", "--n is not known"}};
+                 {"nonsense=1", "nonsense is not known"},
+                 {"noise", "noise is not known"},
+                 {"mine=5", "mine is not known"},
+                 {"other=1", "other is not known"},
+                 {"n=5", "n is not known"}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct requests w;

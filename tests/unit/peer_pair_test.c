@@ -138,6 +138,34 @@ static int give_up(void *arg)
     return ++*calls == 5 ? fail(-EIO, "the link is lost") : 0;
 }
 
+struct caller {
+    struct peer *peer;
+    unsigned calls;
+};
+
+static int call_once(void *arg)
+{
+    struct caller *caller = arg;
+    struct msg word;
+    print_msg(&word, "look");
+    if (!caller->calls++)
+        assert_int_equal(peer_send(caller->peer, &word), 0);
+    return 1;
+}
+
+static void progress_that_expects_a_message_has_it_looked_for_at_once(void **state)
+{
+    struct peer *pair[2];
+    struct msg heard;
+    (void)state;
+    open_pair(pair, LONG_MS);
+    struct caller caller = {.peer = pair[0]};
+    assert_int_equal(peer_recv(pair[1], &heard, call_once, &caller), 0);
+    assert_string_equal(heard.bytes, "look");
+    assert_int_equal(caller.calls, 1);
+    close_pair(pair);
+}
+
 static void progress_may_end_the_wait(void **state)
 {
     struct peer *pair[2];
@@ -497,6 +525,7 @@ int main(void)
         cmocka_unit_test(peers_meet_at_the_same_word_again_and_again),
         cmocka_unit_test(peers_that_are_out_of_step_both_say_so),
         cmocka_unit_test(meeting_makes_progress_while_it_waits),
+        cmocka_unit_test(progress_that_expects_a_message_has_it_looked_for_at_once),
         cmocka_unit_test(progress_may_end_the_wait),
         cmocka_unit_test(looking_for_life_leaves_a_message_for_whoever_hears_it),
         cmocka_unit_test(a_silent_peer_is_taken_for_dead),

@@ -407,7 +407,7 @@ static int dial(struct soft *soft, const struct fabric_meeting *meeting)
     if (vni != soft->nic.vni)
         return fail(-EACCES,
                     "VNI mismatch: this end's service is in VNI %" PRIu64
-                    ", the other end's in VNI %" PRIu64 "; give both the same --svc-id",
+                    ", the other end's in VNI %" PRIu64 "; give both the same service ID",
                     soft->nic.vni, vni);
     host_id(mine, sizeof mine);
     if (msg_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
