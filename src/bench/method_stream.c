@@ -210,7 +210,8 @@ static int respond(struct run *run)
 static const char *samples(const struct spec *spec)
 {
     bool returns = op_of(spec)->traits & OP_RETURNS || spec->amo.fetching;
-    return returns ? "latency" : "overhead";
+    bool alone = spec->pace.outstanding == 1 || spec->data.verify;
+    return returns && alone ? "latency" : "overhead";
 }
 
 static int check(const struct spec *spec, const struct op *op)

@@ -67,12 +67,20 @@ static int am_arrived(struct run *run, uint64_t number)
 static int am_check(const struct spec *spec)
 {
     const struct spec_data *data = &spec->data;
+    bool other_header = data->am_header != sizeof(uint64_t);
+    bool zcopy = data->layout ? data->layout - 1 == LAYOUT_ZCOPY : other_header;
     if (data->layout - 1 == LAYOUT_SHORT && spec->size.min < sizeof(uint64_t))
         return fail(-EINVAL,
                     "a message of %" PRIu64 " bytes: a short active message begins with its header "
                     "of 8 bytes",
                     spec->size.min);
-    if (data->layout - 1 == LAYOUT_ZCOPY && data->am_header > spec->size.min)
+    /* A bcopy message that is too short for a header has none. */
+    bool none = !data->am_header && spec->size.max < sizeof(uint64_t);
+    if (data->layout && !zcopy && other_header && !none)
+        return fail(-EINVAL,
+                    "a header of %" PRIu64 " bytes is for layout zcopy: in %s it has 8 bytes",
+                    data->am_header, fabric_layout_names[data->layout - 1]);
+    if (zcopy && data->am_header > spec->size.min)
         return fail(-EINVAL,
                     "a message of %" PRIu64 " bytes has no room for its header of %" PRIu64,
                     spec->size.min, data->am_header);

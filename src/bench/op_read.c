@@ -28,7 +28,8 @@ static int read_before(struct run *run, uint64_t number)
 
 static int read_after(struct run *run, uint64_t number)
 {
-    return pattern_check(run, run->spec->both_ways ? 0 : number, run->receive_at, run->size);
+    return (run->spec->both_ways ? pattern_check_first : pattern_check)(run, number,
+                                                                        run->receive_at, run->size);
 }
 
 static int read_answer(struct run *run, const struct msg *ask, struct msg *answer)

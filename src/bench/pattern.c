@@ -24,8 +24,9 @@ static void make(uint64_t *piece, uint64_t number, size_t at, size_t length)
         piece[i] = word(number, at / sizeof *piece + i);
 }
 
-/* Visits size bytes of the buffer, from base on, piece by piece. */
-static int visit(struct run *run, uint64_t number, size_t base, size_t size,
+/* Visits size bytes of the buffer, from base on, piece by piece: the data made for iteration made,
+ * looked at in iteration number. */
+static int visit(struct run *run, uint64_t made, uint64_t number, size_t base, size_t size,
                  int (*each)(struct run *run, uint64_t number, size_t base, size_t at,
                              const void *piece, size_t length))
 {
@@ -34,7 +35,7 @@ static int visit(struct run *run, uint64_t number, size_t base, size_t size,
     unsigned pieces = 0;
     for (size_t at = 0; at < size && !status; at += sizeof piece) {
         size_t length = size - at < sizeof piece ? size - at : sizeof piece;
-        make(piece, number, at, length);
+        make(piece, made, at, length);
         status = each(run, number, base, at, piece, length);
         if (!status && ++pieces % PIECES_A_LOOK == 0)
             status = peer_alive(run->session->peer);
@@ -76,12 +77,17 @@ static int check_piece(struct run *run, uint64_t number, size_t base, size_t at,
 
 int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size)
 {
-    return visit(run, number, at, size, fill_piece);
+    return visit(run, number, number, at, size, fill_piece);
 }
 
 int pattern_check(struct run *run, uint64_t number, size_t at, size_t size)
 {
-    return visit(run, number, at, size, check_piece);
+    return visit(run, number, number, at, size, check_piece);
+}
+
+int pattern_check_first(struct run *run, uint64_t number, size_t at, size_t size)
+{
+    return visit(run, 0, number, at, size, check_piece);
 }
 
 int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size)

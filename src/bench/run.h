@@ -168,6 +168,8 @@ int run_ask(struct run *run, const char *key, uint64_t number, const char *good,
 /* Data that says where it belongs: filled for iteration number, and found again. */
 int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size);
 int pattern_check(struct run *run, uint64_t number, size_t at, size_t size);
+/* In iteration number, the data of iteration 0. */
+int pattern_check_first(struct run *run, uint64_t number, size_t at, size_t size);
 int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size);
 
 /* A plain model of the atomics, to check a fabric's by: target becomes what it should be. */

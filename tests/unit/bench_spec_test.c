@@ -358,10 +358,19 @@ static void an_active_message_has_room_for_its_header(void **state)
         int layout; /* 1 + enum layout */
         uint64_t size, header;
         bool good;
-    } cases[] = {{1 + LAYOUT_SHORT, 8, 8, true},   {1 + LAYOUT_SHORT, 7, 8, false},
-                 {1 + LAYOUT_BCOPY, 7, 8, true},   {1 + LAYOUT_ZCOPY, 7, 8, false},
-                 {1 + LAYOUT_ZCOPY, 7, 0, true},   {1 + LAYOUT_ZCOPY, 8, 8, true},
-                 {1 + LAYOUT_ZCOPY, 64, 65, false}};
+    } cases[] = {{1 + LAYOUT_SHORT, 8, 8, true},
+                 {1 + LAYOUT_SHORT, 7, 8, false},
+                 {1 + LAYOUT_BCOPY, 7, 8, true},
+                 {1 + LAYOUT_ZCOPY, 7, 8, false},
+                 {1 + LAYOUT_ZCOPY, 7, 0, true},
+                 {1 + LAYOUT_ZCOPY, 8, 8, true},
+                 {1 + LAYOUT_ZCOPY, 64, 65, false},
+                 {1 + LAYOUT_SHORT, 64, 16, false},
+                 {1 + LAYOUT_BCOPY, 64, 16, false},
+                 {1 + LAYOUT_BCOPY, 64, 0, false},
+                 {1 + LAYOUT_BCOPY, 4, 0, true},
+                 {0, 64, 16, true},
+                 {0, 8, 16, false}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct spec spec = spec_of("am", "ping-pong");
