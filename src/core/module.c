@@ -84,10 +84,13 @@ void signals_keep(void)
     pthread_mutex_unlock(&kept.lock);
 }
 
+/* Of the mask the C library fills only the part that the kernel has: the rest is never compared. */
 static bool changed(const struct sigaction *was, const struct sigaction *now)
 {
-    return was->sa_sigaction != now->sa_sigaction || was->sa_flags != now->sa_flags ||
-           memcmp(&was->sa_mask, &now->sa_mask, sizeof was->sa_mask) != 0;
+    bool masks = false;
+    for (int i = 1; i < NSIG && !masks; i++)
+        masks = sigismember(&was->sa_mask, i) != sigismember(&now->sa_mask, i);
+    return masks || was->sa_sigaction != now->sa_sigaction || was->sa_flags != now->sa_flags;
 }
 
 void signals_restore(void)
@@ -111,6 +114,8 @@ int module_load(const char *name, const char *symbol, bool global, void **entry)
      * print and exit, unless they find this before they are initialised. */
     setenv("IPATH_NO_BACKTRACE", "1", 0);
     setenv("HFI_NO_BACKTRACE", "1", 0);
+    /* Without this UCX logs to standard output, where the results go. */
+    setenv("UCX_LOG_FILE", "stderr", 0);
     signals_keep();
     void *library = dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
     signals_restore();

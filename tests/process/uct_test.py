@@ -4,7 +4,9 @@ transport lacks, and what is left when one end is killed."""
 import sys
 
 sys.dont_write_bytecode = True
+import os
 import re
+import shutil
 
 import tap
 from tap import (Client, Server, check, ended, equal, header_value, one_sentence, rows_of, run,
@@ -48,13 +50,13 @@ def a_device_alone_takes_a_transport_that_has_it():
 def what_is_not_there_is_refused_by_its_name_and_what_there_is_listed():
     for word in ("nosuch", "nosuch/memory", "posix/nosuch", "/nosuch", "/", "x" * 60, "a/b/c"):
         sentence = refused("write", f"uct:{word}", 1)
-        check(f'"{word.removeprefix("/")}"' in sentence and "self/memory0" in sentence, sentence)
+        check(f'"{word.removeprefix("/")}"' in sentence and "posix/memory" in sentence, sentence)
 
 
 @test
 def no_name_at_all_lists_what_there_is():
     for device in ("uct", "uct:"):
-        check("self/memory0" in refused("write", device, 1), device)
+        check("posix/memory" in refused("write", device, 1), device)
 
 
 # ---- what there is, checked byte by byte ----
@@ -100,8 +102,44 @@ def a_transport_of_one_process_is_refused_between_two():
 
 
 @test
+def a_transport_of_one_process_is_not_listed():
+    process = ended(run(tap.tool_path("ucx_perftest"), "--list"), 0)
+    check("uct:posix/memory" in process.out and "uct:self" not in process.out, process)
+
+
+@test
 def huge_pages_are_refused_where_the_transport_places_the_memory():
     check("huge pages" in refused("write", "uct:posix/memory", 1, "--use-hp", "2M"))
+
+
+# ---- what UCX does to a process ----
+
+@test
+def what_ucx_logs_goes_to_standard_error():
+    perftest = tap.tool_path("ucx_perftest")
+    args = ("--local", "-t", "am_lat", "-x", "posix", "-n", "100", "-v", "-f")
+    process = ended(run(perftest, *args, env={"UCX_LOG_LEVEL": "debug"}), 0)
+    check("UCX  DEBUG" in process.err, process)
+    equal(len(process.out.splitlines()), 2, process.out[:2000])
+    path = os.path.join(tap.folder(), "log")
+    process = ended(run(perftest, *args, env={"UCX_LOG_LEVEL": "debug", "UCX_LOG_FILE": path}), 0)
+    check("UCX  DEBUG" not in process.err and os.path.getsize(path) > 0, process)
+
+
+@test
+def nothing_of_ours_looks_at_memory_that_was_never_written():
+    if tap.SANITIZED or not shutil.which("valgrind"):
+        tap.skip("valgrind is not installed, or not for this build")
+    perftest = tap.tool_path("ucx_perftest")
+    server = Server(perftest, "--timeout", "60")
+    client = Client(perftest, server, "-t", "am_lat", "-x", "posix", "-n", "50", "-w", "10",
+                    "--timeout", "60", prefix=("valgrind", "-q"))
+    ended(client, 0)
+    ours = {name for _, _, names in os.walk(os.path.join(os.path.dirname(__file__), "../../src"))
+            for name in names if name.endswith(".c")}
+    first = re.findall(r"==\d+==    at .*\((\w+\.c):\d+\)", client.err)
+    first += re.findall(r"==\d+==    at .*\n==\d+==    by .*\((\w+\.c):\d+\)", client.err)
+    equal([name for name in first if name in ours], [], client)
 
 
 # ---- a killed end ----

@@ -165,12 +165,18 @@ struct listing {
     void *arg;
 };
 
+/* A process talks to itself there: there are not two ends. */
+static bool no_two_ends(const struct weft_uct_place *place)
+{
+    return place->type == UCT_DEVICE_TYPE_SELF;
+}
+
 static bool say_place(void *arg, const struct weft_uct_place *place)
 {
     struct listing *listing = arg;
     char name[FABRIC_DEVICE_MAX], what[160];
     struct weft_uct_port port = {.place = *place};
-    if (open_place(&port, NULL, NULL) == UCS_OK) {
+    if (!no_two_ends(place) && open_place(&port, NULL, NULL) == UCS_OK) {
         snprintf(name, sizeof name, "%s/%s", place->transport, place->device);
         weft_uct_describe(&port, what, sizeof what);
         listing->say(listing->arg, name, what);
@@ -190,8 +196,9 @@ static bool add_name(void *arg, const struct weft_uct_place *place)
 {
     char *all = arg;
     size_t used = strlen(all);
-    snprintf(all + used, (size_t)FABRIC_DEVICE_MAX * 4 - used, "%s%s/%s", used ? " " : "",
-             place->transport, place->device);
+    if (!no_two_ends(place))
+        snprintf(all + used, (size_t)FABRIC_DEVICE_MAX * 4 - used, "%s%s/%s", used ? " " : "",
+                 place->transport, place->device);
     return false;
 }
 
@@ -216,7 +223,8 @@ static bool matches(void *arg, const struct weft_uct_place *place)
 {
     const struct request *request = arg;
     if ((*request->transport && strcmp(request->transport, place->transport) != 0) ||
-        (*request->device && strcmp(request->device, place->device) != 0))
+        (*request->device && strcmp(request->device, place->device) != 0) ||
+        (!*request->transport && no_two_ends(place)))
         return false;
     *request->place = *place;
     return true;
