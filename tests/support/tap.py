@@ -526,7 +526,7 @@ def listening(port):
 def nic_sockets(vni):
     """Abstract sockets of the software NIC in one virtual network."""
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
-        return re.findall(rf"@(weft/nic-[0-9a-f]+/vni-{vni}/pid-\d+)", file.read())
+        return re.findall(rf"@(weft/nic-[0-9a-f]+/vni-{vni}/user-\S+)", file.read())
 
 
 def processes_with(variable):

@@ -5,8 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,6 +37,35 @@ static void send_descriptors(int socket, const char *text, size_t count, int fd)
     assert_true(sendmsg(socket, &message, MSG_NOSIGNAL) >= 0);
 }
 
+/* An end that has dialled; what it hears comes from the socket returned. */
+static int half_met(struct soft *soft)
+{
+    int ends[2];
+    assert_non_null(soft);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    soft_link_open(&soft->link);
+    soft->link.dialled = ends[0];
+    soft->link.served = soft->link.listed = true;
+    return ends[1];
+}
+
+static int next_step(struct soft *soft)
+{
+    struct msg address = {0}, key = {0};
+    const struct fabric_meeting meeting = {
+        .nonce = "00ff", .address = &address, .keys = &key, .count = 1};
+    struct remote remote;
+    return soft_link_step(soft, &meeting, &remote);
+}
+
+static void forget(struct soft *soft, int other)
+{
+    soft_link_close(soft);
+    soft_portal_close(soft);
+    free(soft);
+    close(other);
+}
+
 /* A pipe ends when nobody has its other side any more. */
 static void descriptors_that_nobody_asked_for_are_closed(void **state)
 {
@@ -41,36 +73,43 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
         const char *text;
         size_t count;
         int status;
-    } cases[] = {{"key=1\nlength=8\naddress=0\n", 2, -EPROTO},
-                 {"key=1\nlength=8\naddress=0\n", MOST, -EPROTO},
-                 {"key=1\nlength=8\naddress=0\n", 1, -EPROTO}, /* it is no memory */
+    } cases[] = {{"key=1\nlength=8\n", 2, -EPROTO},
+                 {"key=1\nlength=8\n", MOST, -EPROTO},
+                 {"key=1\nlength=8\n", 1, -EPROTO}, /* it is no memory */
                  {"", 1, -ECONNABORTED}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        static struct soft_portal portal;
         struct soft *soft = calloc(1, sizeof *soft);
-        struct msg address = {0}, key = {0};
-        const struct fabric_meeting meeting = {
-            .nonce = "00ff", .address = &address, .keys = &key, .count = 1};
-        struct remote remote;
-        int ends[2], given[2];
+        int other, given[2];
         char byte;
-        assert_non_null(soft);
-        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
         assert_int_equal(pipe2(given, O_CLOEXEC | O_NONBLOCK), 0);
-        soft_link_open(&soft->link);
-        soft->link.dialled = ends[0];
-        soft->link.served = true;
-        soft->portal = &portal;
-        send_descriptors(ends[1], cases[i].text, cases[i].count, given[1]);
+        other = half_met(soft);
+        send_descriptors(other, cases[i].text, cases[i].count, given[1]);
         close(given[1]);
-        assert_int_equal(soft_link_step(soft, &meeting, &remote), cases[i].status);
+        assert_int_equal(next_step(soft), cases[i].status);
         assert_int_equal(read(given[0], &byte, 1), 0);
-        soft_link_close(soft);
-        free(soft);
-        close(ends[1]);
+        forget(soft, other);
         close(given[0]);
     }
+}
+
+/* To map it would make all of its pages. */
+static void memory_that_the_machine_does_not_have_is_refused(void **state)
+{
+    struct soft *soft = calloc(1, sizeof *soft);
+    char text[64];
+    const off_t much = (off_t)1 << 50;
+    int other = half_met(soft), fd = memfd_create("much", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, much), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, SOFT_SEALS), 0);
+    snprintf(text, sizeof text, "key=0\nlength=%lld\n", (long long)much);
+    send_descriptors(other, text, 1, fd);
+    assert_int_equal(next_step(soft), -ENOMEM);
+    assert_null(strstr(fail_reason(), "mapping"));
+    forget(soft, other);
+    close(fd);
 }
 
 /* ---- ends of one process, which share mappings ---- */
@@ -83,13 +122,18 @@ struct one_end {
     struct remote remote;
 };
 
-static void open_end(struct one_end *end)
+static void open_end_of(struct one_end *end, size_t length)
 {
     static const struct fabric_want want = {
         .device = "cxi2", .here = "", .service = 1, .verbs = (1U << VERBS) - 1, .looks = true};
     *end = (struct one_end){.handle = NULL};
     assert_int_equal(fabric_soft.open(&end->handle, &want, &end->facts), 0);
-    assert_int_equal(memory_host.alloc(&end->region, 4096, &memory_host), 0);
+    assert_int_equal(memory_host.alloc(&end->region, length, &memory_host), 0);
+}
+
+static void open_end(struct one_end *end)
+{
+    open_end_of(end, 4096);
 }
 
 static void close_end(struct one_end *end)
@@ -205,12 +249,64 @@ static void an_end_that_dials_early_is_met_later(void **state)
     close_end(&c);
 }
 
+/* ---- an impostor ---- */
+
+static void say_region(int socket, uint64_t key, size_t length, const void *address)
+{
+    char text[128];
+    int n = snprintf(text, sizeof text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n",
+                     key, length, (uintptr_t)address);
+    assert_int_equal(send(socket, text, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+/* As one has that inherited its socket from a process whose id was used again. */
+static void an_impostor_with_our_process_id_chooses_no_address(void **state)
+{
+    static struct soft_portal portal;
+    static char victim[4096];
+    struct one_end a, b;
+    uint64_t key;
+    (void)state;
+    open_end(&a);
+    open_end(&b);
+    prepare(&a);
+    prepare(&b);
+    assert_int_equal(msg_number(&b.key, "key", &key), 0);
+    atomic_store(&portal.entries[0].key, key);
+    assert_int_equal(step(&a, &b, "nonce"), LATER);
+    int socket = accept(((struct soft *)b.handle)->nic.listener, NULL, NULL);
+    assert_true(socket >= 0);
+    say_region(socket, 0, sizeof portal, &portal);
+    say_region(socket, key, sizeof victim, victim);
+    int status = step(&a, &b, "nonce");
+    if (status >= 0)
+        write_word(&a, UINT64_MAX);
+    assert_int_equal(victim[0], 0);
+    assert_int_equal(status, -EPROTO);
+    close(socket);
+    close_end(&a);
+    close_end(&b);
+}
+
+static void an_end_that_gives_our_own_address_is_refused(void **state)
+{
+    struct one_end a;
+    (void)state;
+    open_end(&a);
+    prepare(&a);
+    assert_int_equal(step(&a, &a, "nonce"), -EPROTO);
+    close_end(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(descriptors_that_nobody_asked_for_are_closed),
         cmocka_unit_test(ends_of_one_process_leave_one_after_the_other),
         cmocka_unit_test(an_end_that_dials_early_is_met_later),
+        cmocka_unit_test(memory_that_the_machine_does_not_have_is_refused),
+        cmocka_unit_test(an_impostor_with_our_process_id_chooses_no_address),
+        cmocka_unit_test(an_end_that_gives_our_own_address_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

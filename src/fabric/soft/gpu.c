@@ -88,10 +88,10 @@ static int read_handle(const struct msg *text, struct gpu_handle *handle)
     return status;
 }
 
-int soft_gpu_describe(const struct region *region, bool same_process, struct msg *text, int *fd)
+int soft_gpu_describe(const struct region *region, bool own_process, struct msg *text, int *fd)
 {
     struct gpu_handle handle = {.fd = -1};
-    int status = same_process ? 0 : gpu_export(region, &handle);
+    int status = own_process ? 0 : gpu_export(region, &handle);
     if (!status)
         status = msg_add(text, "memory=%s\ngpu=%u\nidentity=%s\n", region->kind->name,
                          region->device, handle.identity);
@@ -122,7 +122,7 @@ int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text
 {
     struct gpu_handle handle = {.fd = fd};
     const struct memory_ops *kind = NULL;
-    uint64_t device, address;
+    uint64_t device, length;
     unsigned ignored;
     char name[16], *there;
     int status = msg_value(text, "memory", name, sizeof name);
@@ -131,26 +131,19 @@ int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text
     if (!status)
         status = msg_number(text, "gpu", &device);
     if (!status)
-        status = msg_number(text, "address", &address);
+        status = msg_number(text, "length", &length);
     if (!status)
         status = msg_value(text, "identity", handle.identity, sizeof handle.identity);
     if (!status)
         status = read_handle(text, &handle);
     if (status || !kind || !kind->gpu)
         return fail(-EPROTO, "soft: the other end's GPU memory cannot be read");
-    bool same = soft->link.same_process;
-    status = use_gpu(soft, kind, (unsigned)device, same ? NULL : handle.identity);
+    status = use_gpu(soft, kind, (unsigned)device, handle.identity);
+    if (!status)
+        status = gpu_import(soft->gpu, &handle, &there);
     if (status)
         return status;
-    if (same) {
-        map->address = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
-        return 0;
-    }
-    status = gpu_import(soft->gpu, &handle, &there);
-    if (status)
-        return status;
-    map->address = there;
-    map->gpu = true;
+    *map = (struct soft_map){.address = there, .length = length, .gpu = true};
     return 0;
 }
 
@@ -208,7 +201,7 @@ static void describe(struct soft *soft, bool host, bool theirs, bool two)
     snprintf(soft->facts->form, sizeof soft->facts->form,
              "soft (software NIC, %scopy engine of %s GPU %u%s%s)", kernel,
              memory_vendors[soft->gpu->kind->vendor - 1], soft->gpu->device,
-             theirs && !soft->link.same_process ? ", IPC" : "",
+             theirs && !soft->link.own ? ", IPC" : "",
              !host            ? ""
              : soft->unpinned ? ", host memory not page-locked"
                               : ", page-locked host memory");
@@ -236,8 +229,8 @@ int soft_gpu_join(struct soft *soft)
             host = true;
         }
     for (int i = 1; i < soft->link.received; i++) {
-        struct soft_map *map = &soft->link.maps[i];
-        if (!map->gpu)
+        const struct soft_map *map = &soft->link.maps[i];
+        if (!map->gpu && !map->shared)
             pin(soft, map->address, map->length);
     }
     for (int i = 0; i < SOFT_ENTRIES; i++) {
@@ -245,11 +238,12 @@ int soft_gpu_join(struct soft *soft)
         theirs |= soft->link.regions[i].gpu;
     }
     if (soft->mail.arrival) {
-        pin(soft, soft->portal_region.address, soft->portal_region.mapped);
-        pin(soft, soft->link.maps[0].address, soft->link.maps[0].length);
+        pin(soft, soft->own->portal.address, soft->own->portal.mapped);
+        if (!soft->link.own)
+            pin(soft, soft->link.maps[0].address, soft->link.maps[0].length);
         pin(soft, soft->mail.arrival, SOFT_PULL_BYTES);
     }
-    soft->locked = !soft->unpinned && !soft->link.same_process;
+    soft->locked = !soft->unpinned && !soft->link.own;
     describe(soft, host, theirs, ours && theirs);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How two ends get at each other's memory: each dials the other's PID, shows the nonce of this run,
  * and is sent descriptors. Both check the user on the other side of the socket, and that a
- * descriptor can no longer shrink: a truncated one would kill the process that touches it. */
+ * descriptor can no longer shrink: a truncated one would kill the process that touches it. Ends of
+ * one process find each other's memory in own.c. */
 #include "fabric/soft/soft.h"
 
 #include <errno.h>
@@ -32,19 +33,26 @@ static void close_socket(int *fd)
     *fd = -1;
 }
 
+static void unmap_region(struct soft *soft, const struct soft_map *map)
+{
+    if (!map->address || map->shared)
+        return;
+    if (map->gpu)
+        gpu_release(soft->gpu, map->address);
+    else
+        munmap(map->address, map->length);
+}
+
 void soft_link_leave(struct soft *soft)
 {
     struct soft_link *link = &soft->link, next;
     close_socket(&link->dialled);
     close_socket(&link->partner);
     soft_gpu_unpin(soft);
-    if (link->same_process && link->received)
-        soft_portal_release(link->maps[0].address);
     for (size_t i = 0; i < LENGTH(link->maps); i++)
-        if (link->maps[i].gpu)
-            gpu_release(soft->gpu, link->maps[i].address);
-        else if (link->maps[i].length)
-            munmap(link->maps[i].address, link->maps[i].length);
+        unmap_region(soft, &link->maps[i]);
+    if (link->own)
+        soft_own_release(link->own);
     soft_link_open(&next);
     memcpy(next.guests, link->guests, sizeof next.guests);
     *link = next;
@@ -57,22 +65,11 @@ void soft_link_close(struct soft *soft)
         close_socket(&soft->link.guests[i]);
 }
 
-/* To a server only its own user, or root, may connect. Both ends judge alike. */
-static bool may_connect(bool server, uid_t mine, uid_t theirs)
+/* Does the other side of a socket belong to the user that the other end names? */
+static bool is_theirs(const struct soft *soft, int fd)
 {
-    uid_t client_user = server ? theirs : mine;
-    return mine == theirs || client_user == 0;
-}
-
-static bool trusted(const struct soft *soft, int fd, bool *same_process)
-{
-    struct ucred who;
-    socklen_t length = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length))
-        return false;
-    if (same_process)
-        *same_process = who.pid == getpid();
-    return may_connect(soft->server, geteuid(), who.uid);
+    uint64_t user;
+    return soft_nic_user(fd, &user) && user == soft->link.theirs.user;
 }
 
 /* ---- giving ours ---- */
@@ -102,30 +99,32 @@ static int send_message(int socket, struct msg *text, int fd)
     return 0;
 }
 
-static int send_region(int socket, const struct region *region, uint64_t key, bool same_process)
+static int send_region(int socket, const struct region *region, uint64_t key, bool own_process)
 {
     struct msg text;
     int fd = region->fd;
-    int status = msg_print(&text, "key=%" PRIu64 "\nlength=%zu\naddress=0x%" PRIxPTR "\n", key,
-                           region->mapped, (uintptr_t)region->address);
+    int status = msg_print(&text, "key=%" PRIu64 "\nlength=%zu\n", key, region->mapped);
     if (!status && region->gpu)
-        status = soft_gpu_describe(region, same_process, &text, &fd);
+        status = soft_gpu_describe(region, own_process, &text, &fd);
     return status ? status : send_message(socket, &text, fd);
 }
 
-/* The portal first, then every entry of this meeting. */
-static int give_all(struct soft *soft, int fd)
+/* Both have listed what they have before either can hear from the other. */
+static void find_own(struct soft *soft, const char *nonce)
 {
-    bool same_process = false;
-    trusted(soft, fd, &same_process);
-    if (same_process) {
-        atomic_fetch_add(&soft->portal->holders, 1);
-        soft->portal_shared = true;
-    }
-    int status = send_region(fd, &soft->portal_region, 0, same_process);
+    if (!soft->link.own)
+        soft->link.own = soft_own_find(soft, nonce);
+}
+
+/* The portal first, then every entry of this meeting. */
+static int give_all(struct soft *soft, const char *nonce, int fd)
+{
+    find_own(soft, nonce);
+    bool own_process = soft->link.own;
+    int status = send_region(fd, &soft->own->portal, 0, own_process);
     for (int i = 0; i < SOFT_ENTRIES && !status; i++)
         if (soft->keys[i])
-            status = send_region(fd, soft->exposed[i], soft->keys[i], same_process);
+            status = send_region(fd, soft->exposed[i], soft->keys[i], own_process);
     return status;
 }
 
@@ -154,9 +153,10 @@ static int *guest_place(struct soft_link *link)
 static void welcome(struct soft *soft)
 {
     int fd = accept4(soft->nic.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    uint64_t user;
     if (fd < 0)
         return;
-    if (trusted(soft, fd, NULL))
+    if (soft_nic_user(fd, &user) && soft_may_connect(soft->server, soft->nic.name.user, user))
         *guest_place(&soft->link) = fd;
     else
         close(fd);
@@ -185,11 +185,12 @@ static int serve_guests(struct soft *soft, const char *nonce)
     struct soft_link *link = &soft->link;
     welcome(soft);
     for (int i = 0; i < SOFT_GUESTS; i++) {
-        if (link->guests[i] < 0 || !is_partner(&link->guests[i], nonce))
+        if (link->guests[i] < 0 || !is_theirs(soft, link->guests[i]) ||
+            !is_partner(&link->guests[i], nonce))
             continue;
         link->partner = link->guests[i];
         link->guests[i] = -1;
-        int status = give_all(soft, link->partner);
+        int status = give_all(soft, nonce, link->partner);
         link->served = !status;
         return status;
     }
@@ -248,82 +249,105 @@ static int receive_region(int socket, struct msg *text, int *fd)
     return 0;
 }
 
-/* Maps a descriptor, unless it is our own process's memory: then both threads use one mapping. */
-static int map_region(struct soft_link *link, struct soft_map *map, const struct msg *text, int fd)
+/* Maps a descriptor. Pages that nobody has touched yet are made here: they must not be more than
+ * the machine has. */
+static int map_region(struct soft_map *map, const struct msg *text, int fd)
 {
-    uint64_t length, address;
+    uint64_t length;
     struct stat file;
     int status = msg_number(text, "length", &length);
-    if (!status)
-        status = msg_number(text, "address", &address);
     if (status)
         return status;
-    if (link->same_process) {
-        map->address = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
-        return 0;
-    }
     if (fd < 0)
         return fail(-EPROTO, "soft: a message without its descriptor");
     int have = fcntl(fd, F_GET_SEALS);
     if (have < 0 || (have & SOFT_SEALS) != SOFT_SEALS || fstat(fd, &file) ||
         (uint64_t)file.st_size != length)
         return fail(-EPROTO, "soft: the other end's memory is not sealed, or not of its length");
-    map->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (map->address == MAP_FAILED)
+    uint64_t present = (uint64_t)file.st_blocks * 512;
+    status = present < length ? memory_enough(length - present) : 0;
+    if (status)
+        return status;
+    void *there = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (there == MAP_FAILED)
         return fail(-errno, "soft: mapping %" PRIu64 " bytes of the other end: %s", length,
                     strerror(errno));
-    map->length = length;
+    *map = (struct soft_map){.address = there, .length = length};
     return 0;
 }
 
-/* Which of the meeting's keys this memory is for, or -1. */
-static int wanted(const struct fabric_meeting *meeting, const struct msg *text)
+/* Another end of this process: both threads use one mapping. */
+static int share_region(struct soft *soft, struct soft_map *map, uint64_t key)
 {
-    uint64_t key = 0, one = 0;
-    if (msg_number(text, "key", &key) || !key)
-        return -1;
-    for (int i = 0; i < meeting->count; i++)
+    const struct region *region = soft_own_region(soft->link.own, key);
+    if (!region)
+        return fail(-EPROTO, "soft: a key without its memory");
+    *map = (struct soft_map){
+        .address = region->address, .length = region->mapped, .gpu = region->gpu, .shared = true};
+    return region->gpu ? soft_gpu_expose(soft, region) : 0;
+}
+
+/* Which of the meeting's keys this memory is for, or -1. */
+static int wanted(const struct fabric_meeting *meeting, uint64_t key)
+{
+    uint64_t one = 0;
+    for (int i = 0; i < meeting->count && key; i++)
         if (!msg_number(&meeting->keys[i], "key", &one) && one == key)
             return i;
     return -1;
 }
 
 /* Gives the key its address and its entry. */
-static int bind_remote(struct soft_link *link, const struct msg *text, const struct soft_map *map,
-                       const struct msg *key, struct remote *remote)
+static int bind_remote(struct soft_link *link, const struct soft_map *map, const struct msg *key,
+                       struct remote *remote)
 {
-    uint64_t number = 0, length = 0, index = 0, mapped = 0;
+    uint64_t number = 0, length = 0, index = 0;
     struct soft_portal *portal = link->maps[0].address;
-    int status = msg_number(text, "length", &mapped);
-    if (!status)
-        status = msg_number(key, "key", &number);
+    int status = msg_number(key, "key", &number);
     if (!status)
         status = msg_number(key, "length", &length);
     if (!status)
         status = msg_number(key, "entry", &index);
-    if (!status && (length > mapped || index >= SOFT_ENTRIES))
+    if (!status && (length > map->length || index >= SOFT_ENTRIES))
         status = fail(-EPROTO, "soft: a key that does not fit its memory");
     if (status)
         return status;
     *remote = (struct remote){.address = map->address,
                               .length = length,
-                              .gpu = soft_gpu_said(text),
+                              .gpu = map->gpu,
                               .key = number,
                               .own = &portal->entries[index]};
     link->regions[index].address = map->address;
     link->regions[index].length = length;
-    link->regions[index].gpu = remote->gpu;
+    link->regions[index].gpu = map->gpu;
     return 0;
 }
 
 /* Both ends come to the same answer: the channel is in the portal of the lower name. */
 static void open_mail(struct soft *soft)
 {
-    uint64_t mine = (uint64_t)soft->nic.address << 32 | soft->nic.pid;
-    uint64_t theirs = soft->link.name;
     struct soft_portal *portal = soft->link.maps[0].address;
-    soft->mail.side = mine > theirs;
-    soft->mail.channel = mine > theirs ? &portal->channel : &soft->portal->channel;
+    bool above = soft_name_order(&soft->nic.name, &soft->link.theirs) > 0;
+    soft->mail.side = above;
+    soft->mail.channel = above ? &portal->channel : &soft->portal->channel;
+}
+
+static int take_portal(struct soft *soft, const struct fabric_meeting *meeting,
+                       const struct msg *text, int fd)
+{
+    struct soft_link *link = &soft->link;
+    struct soft_map *map = &link->maps[0];
+    find_own(soft, meeting->nonce);
+    if (link->own) {
+        const struct region *portal = &link->own->portal;
+        *map =
+            (struct soft_map){.address = portal->address, .length = portal->mapped, .shared = true};
+        return 0;
+    }
+    int status = map_region(map, text, fd);
+    if (!status && map->length < sizeof(struct soft_portal))
+        status = fail(-EPROTO, "soft: the other end's portal is too small");
+    return status;
 }
 
 /* The portal, or memory that one of the keys is for; what nobody asked for is not mapped. */
@@ -332,19 +356,20 @@ static int take_region(struct soft *soft, const struct fabric_meeting *meeting,
 {
     struct soft_link *link = &soft->link;
     struct soft_map *map = &link->maps[link->received];
-    if (link->received == 0) {
-        int status = map_region(link, map, text, fd);
-        if (!status && map->length && map->length < sizeof(struct soft_portal))
-            status = fail(-EPROTO, "soft: the other end's portal is too small");
-        return status;
-    }
-    int number = wanted(meeting, text);
+    uint64_t key = 0;
+    if (link->received == 0)
+        return take_portal(soft, meeting, text, fd);
+    int status = msg_number(text, "key", &key);
+    int number = status ? -1 : wanted(meeting, key);
     if (number < 0)
-        return 0;
-    int status =
-        soft_gpu_said(text) ? soft_gpu_map(soft, map, text, fd) : map_region(link, map, text, fd);
-    return status ? status
-                  : bind_remote(link, text, map, &meeting->keys[number], &link->remotes[number]);
+        return status;
+    if (link->own)
+        status = share_region(soft, map, key);
+    else if (soft_gpu_said(text))
+        status = soft_gpu_map(soft, map, text, fd);
+    else
+        status = map_region(map, text, fd);
+    return status ? status : bind_remote(link, map, &meeting->keys[number], &link->remotes[number]);
 }
 
 static bool complete(const struct soft_link *link, int count)
@@ -380,64 +405,38 @@ static int receive_all(struct soft *soft, const struct fabric_meeting *meeting,
     return soft_gpu_join(soft);
 }
 
-int soft_link_address(const struct soft *soft, struct msg *mine)
+/* Who is to be met; from now on an end of this process that meets us finds us. */
+static int begin(struct soft *soft, const struct fabric_meeting *meeting)
 {
-    char host[64] = "", network[64];
-    host_id(host, sizeof host);
-    host_network(network, sizeof network);
-    return msg_print(mine, "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nhost=%s\nnetwork=%s\nuser=%u\n",
-                     soft->nic.address, soft->nic.pid, soft->nic.vni, host, network,
-                     (unsigned)geteuid());
-}
-
-static int dial(struct soft *soft, const struct fabric_meeting *meeting)
-{
-    const struct msg *theirs = meeting->address;
-    uint64_t nic = 0, pid = 0, vni = 0, user = 0;
-    char mine[64] = "", host[64] = "";
-    int status = msg_number(theirs, "nic", &nic);
+    int status = soft_name_read(&soft->link.theirs, meeting->address);
     if (!status)
-        status = msg_number(theirs, "pid", &pid);
-    if (!status)
-        status = msg_number(theirs, "vni", &vni);
-    if (!status)
-        status = msg_number(theirs, "user", &user);
+        status =
+            soft_name_check(&soft->nic.name, soft->server, &soft->link.theirs, meeting->address);
     if (status)
         return status;
-    if (vni != soft->nic.vni)
-        return fail(-EACCES,
-                    "VNI mismatch: this end's service is in VNI %" PRIu64
-                    ", the other end's in VNI %" PRIu64 "; give both the same service ID",
-                    soft->nic.vni, vni);
-    host_id(mine, sizeof mine);
-    if (msg_value(theirs, "host", host, sizeof host) || strcmp(mine, host) != 0)
-        return fail(-EHOSTUNREACH, "the other end is on another machine: soft works within one");
-    /* A name dialled there would be an end of this network, perhaps this end itself. */
-    host_network(mine, sizeof mine);
-    if (msg_value(theirs, "network", host, sizeof host) || strcmp(mine, host) != 0)
-        return fail(-EHOSTUNREACH, "the other end is in another network namespace (a container?): "
-                                   "soft works within one");
-    if (!may_connect(soft->server, geteuid(), (uid_t)user))
-        return fail(-EACCES,
-                    "the other end belongs to user %u, this one to user %u: only a server's own "
-                    "user, or root, may connect to it",
-                    (unsigned)user, (unsigned)geteuid());
-    int fd = soft_nic_dial((unsigned)nic, vni, (unsigned)pid);
+    soft_own_list(soft, meeting->nonce);
+    soft->link.listed = true;
+    return 0;
+}
+
+static int dial(struct soft *soft, const char *nonce)
+{
+    const struct soft_name *theirs = &soft->link.theirs;
+    int fd = soft_nic_dial(theirs);
     if (fd == -EAGAIN)
         return 0;
     if (fd < 0)
         return fail(-EHOSTUNREACH,
-                    "soft: NIC 0x%x PID %u cannot be reached (%s): is the other end in another "
-                    "network namespace or container?",
-                    (unsigned)nic, (unsigned)pid, strerror(-fd));
-    if (!trusted(soft, fd, &soft->link.same_process)) {
+                    "soft: NIC 0x%x PID %u of user %" PRIu64 " cannot be reached (%s): is the "
+                    "other end in another network namespace or container?",
+                    theirs->address, theirs->pid, theirs->user, strerror(-fd));
+    if (!is_theirs(soft, fd)) {
         close(fd);
-        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to the user that it names",
-                    (unsigned)nic, (unsigned)pid);
+        return fail(-EACCES, "soft: NIC 0x%x PID %u does not belong to user %" PRIu64,
+                    theirs->address, theirs->pid, theirs->user);
     }
     soft->link.dialled = fd;
-    soft->link.name = nic << 32 | pid;
-    if (send(fd, meeting->nonce, strlen(meeting->nonce), MSG_NOSIGNAL) < 0)
+    if (send(fd, nonce, strlen(nonce), MSG_NOSIGNAL) < 0)
         return fail(-errno, "soft: greeting the other end: %s", strerror(errno));
     return 0;
 }
@@ -452,8 +451,10 @@ int soft_link_step(struct soft *soft, const struct fabric_meeting *meeting, stru
         return fail(-EINVAL, "soft: a nonce of %zu characters, at most %d", strlen(meeting->nonce),
                     SOFT_NONCE);
     status = soft_portal_open(soft);
+    if (!status && !link->listed)
+        status = begin(soft, meeting);
     if (!status && link->dialled < 0)
-        status = dial(soft, meeting);
+        status = dial(soft, meeting->nonce);
     if (!status && !link->served)
         status = serve_guests(soft, meeting->nonce);
     if (!status && link->dialled >= 0 && !link->attached)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names: devices, services and their VNIs, and PIDs. A PID is an abstract socket name, which the
- * kernel frees when the process dies, however it dies. */
+ * kernel frees when the process dies, however it dies. Each user has PIDs of its own. */
 #include "fabric/soft/soft.h"
 
 #include <errno.h>
@@ -109,15 +109,97 @@ static int find_service(uint64_t id, uint64_t *vni)
     return 0;
 }
 
-/* ---- PIDs ---- */
+/* ---- names of ends ---- */
 
-static socklen_t nic_name(struct sockaddr_un *name, unsigned address, uint64_t vni, unsigned pid)
+static socklen_t socket_name(struct sockaddr_un *socket, const struct soft_name *name)
 {
-    *name = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(name->sun_path + 1, sizeof name->sun_path - 1,
-                     "weft/nic-%05x/vni-%" PRIu64 "/pid-%u", address & 0xfffffU, vni, pid);
+    *socket = (struct sockaddr_un){.sun_family = AF_UNIX};
+    size_t room = sizeof socket->sun_path - 1;
+    int n = snprintf(socket->sun_path + 1, room,
+                     "weft/nic-%05x/vni-%" PRIu64 "/user-%" PRIu64 "/pid-%u", name->address,
+                     name->vni, name->user, name->pid);
+    if (name->tag)
+        n += snprintf(socket->sun_path + 1 + n, room - (size_t)n, "/%016" PRIx64, name->tag);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
+
+int soft_name_order(const struct soft_name *a, const struct soft_name *b)
+{
+    const uint64_t pairs[][2] = {{a->address, b->address},
+                                 {a->pid, b->pid},
+                                 {a->vni, b->vni},
+                                 {a->user, b->user},
+                                 {a->tag, b->tag}};
+    for (size_t i = 0; i < LENGTH(pairs); i++)
+        if (pairs[i][0] != pairs[i][1])
+            return pairs[i][0] < pairs[i][1] ? -1 : 1;
+    return 0;
+}
+
+int soft_name_print(const struct soft_name *name, struct msg *text)
+{
+    char host[64] = "", network[64];
+    host_id(host, sizeof host);
+    host_network(network, sizeof network);
+    return msg_print(text,
+                     "nic=0x%x\npid=%u\nvni=%" PRIu64 "\nuser=%" PRIu64 "\ntag=%" PRIu64
+                     "\nhost=%s\nnetwork=%s\n",
+                     name->address, name->pid, name->vni, name->user, name->tag, host, network);
+}
+
+int soft_name_read(struct soft_name *name, const struct msg *text)
+{
+    uint64_t address = 0, pid = 0;
+    int status = msg_number(text, "nic", &address);
+    if (!status)
+        status = msg_number(text, "pid", &pid);
+    if (!status)
+        status = msg_number(text, "vni", &name->vni);
+    if (!status)
+        status = msg_number(text, "user", &name->user);
+    if (!status)
+        status = msg_number(text, "tag", &name->tag);
+    if (!status && (address > 0xfffff || pid >= SOFT_PIDS))
+        status = fail(-EPROTO, "soft: the other end has an impossible NIC address or PID");
+    name->address = (unsigned)address;
+    name->pid = (unsigned)pid;
+    return status;
+}
+
+bool soft_may_connect(bool server, uint64_t mine, uint64_t theirs)
+{
+    uint64_t client_user = server ? theirs : mine;
+    return mine == theirs || client_user == 0;
+}
+
+int soft_name_check(const struct soft_name *ours, bool server, const struct soft_name *theirs,
+                    const struct msg *text)
+{
+    char mine[64] = "", host[64] = "";
+    if (theirs->vni != ours->vni)
+        return fail(-EACCES,
+                    "VNI mismatch: this end's service is in VNI %" PRIu64
+                    ", the other end's in VNI %" PRIu64 "; give both the same service ID",
+                    ours->vni, theirs->vni);
+    host_id(mine, sizeof mine);
+    if (msg_value(text, "host", host, sizeof host) || strcmp(mine, host) != 0)
+        return fail(-EHOSTUNREACH, "the other end is on another machine: soft works within one");
+    /* A name dialled there would be an end of this network, perhaps this end itself. */
+    host_network(mine, sizeof mine);
+    if (msg_value(text, "network", host, sizeof host) || strcmp(mine, host) != 0)
+        return fail(-EHOSTUNREACH, "the other end is in another network namespace (a container?): "
+                                   "soft works within one");
+    if (!soft_may_connect(server, ours->user, theirs->user))
+        return fail(-EACCES,
+                    "the other end belongs to user %" PRIu64 ", this one to user %" PRIu64
+                    ": only a server's own user, or root, may connect to it",
+                    theirs->user, ours->user);
+    if (soft_name_order(ours, theirs) == 0)
+        return fail(-EPROTO, "soft: the other end gives this end's own address");
+    return 0;
+}
+
+/* ---- sockets ---- */
 
 static int unix_socket(void)
 {
@@ -125,48 +207,96 @@ static int unix_socket(void)
     return fd < 0 ? -errno : fd;
 }
 
-int soft_nic_open(struct soft_nic *nic, const char *device, uint64_t service)
+int soft_nic_dial(const struct soft_name *name)
 {
-    int number = device_number(device);
-    if (number < 0)
-        return number;
-    int status = find_service(service, &nic->vni);
-    if (status)
-        return status;
-    nic->address = SOFT_FIRST_NIC + (unsigned)number;
-    nic->listener = unix_socket();
-    if (nic->listener < 0)
-        return fail(nic->listener, "soft: socket: %s", strerror(-nic->listener));
-    for (nic->pid = 0; nic->pid < SOFT_PIDS; nic->pid++) {
-        struct sockaddr_un name;
-        socklen_t length = nic_name(&name, nic->address, nic->vni, nic->pid);
-        if (!bind(nic->listener, (struct sockaddr *)&name, length) &&
-            !listen(nic->listener, SOFT_GUESTS))
-            return 0;
-        if (errno != EADDRINUSE) {
-            status = fail(-errno, "soft: binding a PID: %s", strerror(errno));
-            break;
-        }
-    }
-    if (!status)
-        status = fail(-EADDRINUSE, "soft: all %d PIDs of cxi%d in VNI %" PRIu64 " are taken",
-                      SOFT_PIDS, number, nic->vni);
-    close(nic->listener);
-    nic->listener = -1;
-    return status;
-}
-
-int soft_nic_dial(unsigned address, uint64_t vni, unsigned pid)
-{
-    struct sockaddr_un name;
-    socklen_t length = nic_name(&name, address, vni, pid);
+    struct sockaddr_un there;
+    socklen_t length = socket_name(&there, name);
     int fd = unix_socket();
     if (fd < 0)
         return fd;
-    if (connect(fd, (struct sockaddr *)&name, length)) {
+    if (connect(fd, (struct sockaddr *)&there, length)) {
         int status = -errno;
         close(fd);
         return status;
     }
     return fd;
+}
+
+bool soft_nic_user(int fd, uint64_t *user)
+{
+    struct ucred who;
+    socklen_t length = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length))
+        return false;
+    *user = who.uid;
+    return true;
+}
+
+/* Binds the name: -EADDRINUSE without a sentence if somebody has it. */
+static int take_name(const struct soft_nic *nic)
+{
+    struct sockaddr_un here;
+    socklen_t length = socket_name(&here, &nic->name);
+    if (!bind(nic->listener, (struct sockaddr *)&here, length) &&
+        !listen(nic->listener, SOFT_GUESTS))
+        return 0;
+    return errno == EADDRINUSE ? -EADDRINUSE
+                               : fail(-errno, "soft: binding a PID: %s", strerror(errno));
+}
+
+/* Anybody may bind any name. */
+static bool held_by_its_user(const struct soft_name *name)
+{
+    uint64_t user;
+    int fd = soft_nic_dial(name);
+    if (fd < 0)
+        return false;
+    bool so = soft_nic_user(fd, &user) && user == name->user;
+    close(fd);
+    return so;
+}
+
+/* Where no name is free, a PID that another user keeps is taken with a tag that nobody can guess.
+ * Two of our ends may then have one PID: their names still differ. */
+static int take_kept_name(struct soft_nic *nic)
+{
+    uint64_t tag;
+    int status = random_word(&tag);
+    for (unsigned i = 0; i < SOFT_PIDS && !status; i++) {
+        nic->name.pid = (unsigned)((tag + i) % SOFT_PIDS);
+        if (held_by_its_user(&nic->name))
+            continue;
+        nic->name.tag = tag;
+        return take_name(nic);
+    }
+    return status
+               ? status
+               : fail(-EADDRINUSE,
+                      "soft: user %" PRIu64 " has all %d PIDs of cxi%u in VNI %" PRIu64,
+                      nic->name.user, SOFT_PIDS, nic->name.address - SOFT_FIRST_NIC, nic->name.vni);
+}
+
+int soft_nic_open(struct soft_nic *nic, const char *device, uint64_t service)
+{
+    struct soft_name *name = &nic->name;
+    int number = device_number(device);
+    if (number < 0)
+        return number;
+    *name = (struct soft_name){.address = SOFT_FIRST_NIC + (unsigned)number, .user = geteuid()};
+    int status = find_service(service, &name->vni);
+    if (status)
+        return status;
+    nic->listener = unix_socket();
+    if (nic->listener < 0)
+        return fail(nic->listener, "soft: socket: %s", strerror(-nic->listener));
+    do
+        status = take_name(nic);
+    while (status == -EADDRINUSE && ++name->pid < SOFT_PIDS);
+    if (status == -EADDRINUSE)
+        status = take_kept_name(nic);
+    if (!status)
+        return 0;
+    close(nic->listener);
+    nic->listener = -1;
+    return status;
 }

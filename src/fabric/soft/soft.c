@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* Every op and compare on every type that has it. */
@@ -60,8 +59,9 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     facts->proves[VERB_AM] = "the message is on its way in shared memory, and the source may be "
                              "reused; zcopy: the target has pulled it";
     describe_atomics(facts);
-    snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %u", soft->nic.address, soft->nic.pid);
-    snprintf(facts->domain, sizeof facts->domain, "VNI %" PRIu64, soft->nic.vni);
+    snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %u", soft->nic.name.address,
+             soft->nic.name.pid);
+    snprintf(facts->domain, sizeof facts->domain, "VNI %" PRIu64, soft->nic.name.vni);
 }
 
 /* After this nobody can take pages away from under the other end. */
@@ -80,27 +80,17 @@ static int seal(const struct region *region)
 
 /* ---- the portal ---- */
 
-void soft_portal_release(struct soft_portal *portal)
-{
-    if (atomic_fetch_sub(&portal->holders, 1) == 1)
-        munmap(portal, portal->mapped);
-}
-
 /* An end that does not know yet that we left finds no list entry. */
-static void portal_close(struct soft *soft)
+void soft_portal_close(struct soft *soft)
 {
-    if (!soft->portal)
+    if (!soft->own)
         return;
-    for (int i = 0; i < SOFT_ENTRIES; i++)
+    soft_own_unlist(soft->own);
+    for (int i = 0; i < SOFT_ENTRIES && soft->portal; i++)
         atomic_store(&soft->portal->entries[i].key, 0);
-    if (soft->portal_shared) {
-        close(soft->portal_region.fd);
-        soft_portal_release(soft->portal);
-    } else {
-        memory_host.free(&soft->portal_region);
-    }
+    soft_own_release(soft->own);
+    soft->own = NULL;
     soft->portal = NULL;
-    soft->portal_shared = false;
 }
 
 int soft_portal_open(struct soft *soft)
@@ -110,23 +100,24 @@ int soft_portal_open(struct soft *soft)
     /* Slots are for active messages; without those nobody needs their pages. */
     size_t bytes = soft->mail.arrival ? sizeof(struct soft_portal)
                                       : offsetof(struct soft_portal, channel.slots);
-    int status = memory_host.alloc(&soft->portal_region, sizeof *soft->portal, &memory_host);
-    if (status)
-        return status;
-    soft->portal = (struct soft_portal *)soft->portal_region.address;
-    status = memory_host.populate(&soft->portal_region, 0, bytes);
+    struct soft_own *own = calloc(1, sizeof *own);
+    if (!own)
+        return fail(-ENOMEM, "soft: no memory for a portal");
+    own->portal.fd = -1;
+    own->holders = 1;
+    soft->own = own;
+    int status = memory_host.alloc(&own->portal, sizeof *soft->portal, &memory_host);
     if (!status)
-        status = seal(&soft->portal_region);
+        status = memory_host.populate(&own->portal, 0, bytes);
+    if (!status)
+        status = seal(&own->portal);
     if (status) {
-        portal_close(soft);
+        soft_portal_close(soft);
         return status;
     }
-    atomic_store(&soft->portal->holders, 1);
-    soft->portal->mapped = soft->portal_region.mapped;
-    for (int i = 0; i < SOFT_ENTRIES; i++) {
-        soft->portal->entries[i].length = soft->exposed[i] ? soft->exposed[i]->length : 0;
+    soft->portal = (struct soft_portal *)own->portal.address;
+    for (int i = 0; i < SOFT_ENTRIES; i++)
         atomic_store(&soft->portal->entries[i].key, soft->keys[i]);
-    }
     return 0;
 }
 
@@ -135,11 +126,11 @@ int soft_portal_open(struct soft *soft)
 static void soft_leave(struct fabric *fabric)
 {
     struct soft *soft = (struct soft *)fabric;
-    if (soft->link.dialled < 0 && soft->link.partner < 0)
+    if (!soft->link.listed)
         return;
     soft_link_leave(soft);
     soft_gpu_leave(soft);
-    portal_close(soft);
+    soft_portal_close(soft);
     soft->mail = (struct soft_mail){.arrival = soft->mail.arrival};
     soft->command_head = soft->command_tail = soft->event_head = soft->event_tail = 0;
     memset(soft->keys, 0, sizeof soft->keys);
@@ -153,7 +144,7 @@ static void soft_close(struct fabric *fabric)
     gpu_close(soft->gpu);
     if (soft->nic.listener >= 0)
         close(soft->nic.listener);
-    portal_close(soft);
+    soft_portal_close(soft);
     free(soft->mail.arrival);
     free(soft);
 }
@@ -225,10 +216,8 @@ static int soft_expose(struct fabric *fabric, struct region *region, struct msg 
         status = random_word(&soft->keys[slot]);
     if (status)
         return status;
-    if (soft->portal) {
-        soft->portal->entries[slot].length = region->length;
+    if (soft->portal)
         atomic_store(&soft->portal->entries[slot].key, soft->keys[slot]);
-    }
     return msg_print(key, "key=%" PRIu64 "\nlength=%zu\nentry=%d\n", soft->keys[slot],
                      region->length, slot);
 }
@@ -249,7 +238,7 @@ static void soft_withdraw(struct fabric *fabric, struct region *region)
 
 static int soft_address(struct fabric *fabric, struct msg *mine)
 {
-    return soft_link_address((struct soft *)fabric, mine);
+    return soft_name_print(&((struct soft *)fabric)->nic.name, mine);
 }
 
 static int soft_connect(struct fabric *fabric, const struct fabric_meeting *meeting,

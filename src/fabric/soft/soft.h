@@ -26,29 +26,52 @@ enum {
 
 /* ---- nic.c: names ---- */
 
-struct soft_nic {
+/* What the name of an end's socket is made of. */
+struct soft_name {
     unsigned address, pid;
-    uint64_t vni;
-    int listener; /* bound to the name of (NIC, VNI, PID): having it is having the PID */
+    uint64_t vni, user;
+    uint64_t tag; /* not 0: another user keeps the name without it */
+};
+
+struct soft_nic {
+    struct soft_name name;
+    int listener; /* bound to the name: having it is having the PID */
 };
 
 int soft_nic_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 
-/* Takes the lowest free PID of a device in the service's VNI. */
+/* Takes this user's lowest free PID of a device in the service's VNI. */
 int soft_nic_open(struct soft_nic *nic, const char *device, uint64_t service);
 
 /* A socket dialling that end: the descriptor, -EAGAIN, or -errno without a sentence. */
-int soft_nic_dial(unsigned address, uint64_t vni, unsigned pid);
+int soft_nic_dial(const struct soft_name *name);
+
+/* The user on the other side of a socket. */
+bool soft_nic_user(int fd, uint64_t *user);
+
+/* By NIC address, PID, and then the rest: below, equal to or above 0. */
+int soft_name_order(const struct soft_name *a, const struct soft_name *b);
+
+/* As text for the other end, and from it. */
+int soft_name_print(const struct soft_name *name, struct msg *text);
+int soft_name_read(struct soft_name *name, const struct msg *text);
+
+/* To a server only its own user, or root, may connect. Both ends judge alike. */
+bool soft_may_connect(bool server, uint64_t mine, uint64_t theirs);
+
+/* Can an end whose text this is be reached, and may it? server: ours is one. */
+int soft_name_check(const struct soft_name *ours, bool server, const struct soft_name *theirs,
+                    const struct msg *text);
 
 /* What nobody can do to shared memory any more: set here, checked on receipt. */
 #define SOFT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* ---- soft.c: what both ends see ---- */
 
-/* A list entry, in the target's portal. key 0: not linked. */
+/* A list entry, in the target's portal. key 0: not linked. Where its memory is and how long is not
+ * here: the other end may change all of this at any time. */
 struct soft_entry {
     _Atomic uint64_t key;
-    uint64_t length;
 };
 
 /* ---- mail.c: messages ---- */
@@ -115,8 +138,6 @@ struct soft_channel {
  * that has not left yet still does in this one is seen by nobody. */
 struct soft_portal {
     struct soft_entry entries[SOFT_ENTRIES];
-    _Atomic uint32_t holders; /* of one process: the last of them unmaps it */
-    uint64_t mapped;
     _Atomic uint32_t amo_lock; /* for CPUs that cannot swap 16 bytes */
     struct soft_channel channel;
 };
@@ -185,12 +206,44 @@ struct soft_command {
     char idc[SOFT_IDC];
 };
 
-/* A mapping of the other end's memory, undone when we leave. */
+/* The other end's memory as we reach it. */
 struct soft_map {
-    void *address;
-    size_t length; /* 0: it is our own process's, not ours to unmap */
-    bool gpu;      /* to be released, not unmapped */
+    void *address; /* NULL: none */
+    size_t length;
+    bool gpu;    /* a GPU's */
+    bool shared; /* of our own process: not ours to unmap when we leave */
 };
+
+/* ---- own.c: ends of this process ---- */
+
+/* The portal of a meeting, and what another end of this process needs to use it, and the memory of
+ * its list entries, in place. That end finds it here: no address comes out of a socket. */
+struct soft_own {
+    struct region portal;
+    unsigned holders; /* ends that use it; the last one frees it */
+    struct soft_own *next;
+    char nonce[SOFT_NONCE + 1];
+    struct soft_name name, other; /* whose it is, and who may find it */
+    struct {
+        uint64_t key;
+        struct region region;
+    } entries[SOFT_ENTRIES];
+};
+
+struct soft;
+
+/* From now on it is found by the other end of this meeting. */
+void soft_own_list(const struct soft *soft, const char *nonce);
+
+/* What the other end of this meeting has, if it is of this process, else NULL. To be released. */
+struct soft_own *soft_own_find(const struct soft *soft, const char *nonce);
+
+/* The memory of a key, or NULL. */
+const struct region *soft_own_region(const struct soft_own *own, uint64_t key);
+
+/* Not found any more; not used any more. */
+void soft_own_unlist(struct soft_own *own);
+void soft_own_release(struct soft_own *own);
 
 /* ---- two ends exchange descriptors ---- */
 
@@ -199,10 +252,11 @@ struct soft_link {
     int partner;             /* theirs to us, -1: not yet */
     int guests[SOFT_GUESTS]; /* accepted, nonce not yet seen, or of another meeting */
     unsigned next_guest;     /* the one that goes if there are too many */
-    uint64_t name;           /* theirs: NIC and PID */
-    bool served, attached;   /* they have ours; we have theirs */
-    bool same_process;
-    int received; /* messages so far */
+    struct soft_name theirs;
+    bool listed;           /* theirs is known, and ours can be found by it in this process */
+    bool served, attached; /* they have ours; we have theirs */
+    struct soft_own *own;  /* the other end is of this process: what it has; else NULL */
+    int received;          /* messages so far */
     struct soft_map maps[1 + SOFT_ENTRIES];
     struct remote remotes[SOFT_ENTRIES]; /* one for each key of the meeting */
     /* Their regions by list entry, for messages. */
@@ -219,9 +273,8 @@ enum { SOFT_PINS = 2 * SOFT_ENTRIES + 4 };
 struct soft {
     struct fabric fabric;
     struct soft_nic nic;
+    struct soft_own *own; /* the portal of this meeting and what belongs to it, or NULL */
     struct soft_portal *portal;
-    struct region portal_region;
-    bool portal_shared; /* with another end of this process */
     struct region *exposed[SOFT_ENTRIES];
     uint64_t keys[SOFT_ENTRIES]; /* of this meeting; 0: nobody has asked for it yet */
     struct soft_link link;
@@ -242,11 +295,9 @@ struct soft {
 
 /* ---- soft.c ---- */
 
-/* A portal for this meeting, if there is none yet. */
+/* A portal for this meeting, if there is none yet; and its end. */
 int soft_portal_open(struct soft *soft);
-
-/* One that ends of the same process share is not used here any more. */
-void soft_portal_release(struct soft_portal *portal);
+void soft_portal_close(struct soft *soft);
 
 /* The path of the bytes and what completions of copies prove, without a GPU. */
 void soft_describe_path(struct fabric_facts *facts);
@@ -322,14 +373,14 @@ int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, ui
 int soft_gpu_advance(struct soft *soft, struct soft_command *command);
 
 /* Our memory, in lines for the other end; a descriptor may go along. */
-int soft_gpu_describe(const struct region *region, bool same_process, struct msg *text, int *fd);
+int soft_gpu_describe(const struct region *region, bool own_process, struct msg *text, int *fd);
 
 /* Does the other end say that its memory is a GPU's? Then it is mapped by the GPU. */
 bool soft_gpu_said(const struct msg *text);
 int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text, int fd);
 
-/* A GPU for the copies, if ours is one; a region withdrawn; all is known: host pages are locked;
- * and undone. */
+/* A GPU for the copies, of a region in this process; a region withdrawn; all is known: host pages
+ * are locked; and undone. */
 int soft_gpu_expose(struct soft *soft, const struct region *region);
 void soft_gpu_withdraw(struct soft *soft, const struct region *region);
 int soft_gpu_join(struct soft *soft);
@@ -343,9 +394,6 @@ void soft_link_open(struct soft_link *link);
 /* Lets go of the other end; ends that wait to be met stay. */
 void soft_link_leave(struct soft *soft);
 void soft_link_close(struct soft *soft);
-
-/* Where this end can be dialled. */
-int soft_link_address(const struct soft *soft, struct msg *mine);
 
 /* One step, never waiting: DONE, LATER or -errno. */
 int soft_link_step(struct soft *soft, const struct fabric_meeting *meeting, struct remote *remote);
