@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The software NIC and another end that does not keep to the rules. */
-#include "fabric/soft/soft.h"
+#include "fabric/soft/wire.h"
 #include "support/unit.h"
 
 #include <errno.h>
@@ -298,6 +298,92 @@ static void an_end_that_gives_our_own_address_is_refused(void **state)
     close_end(&a);
 }
 
+/* ---- shared memory that the other end changes ---- */
+
+static void a_rendezvous_that_shrinks_stays_in_its_buffer(void **state)
+{
+    enum { LONG = SOFT_PIECE + 4096, MUCH = 2 * SOFT_PIECE + 4096 };
+    struct one_end a, b;
+    struct completion completion;
+    (void)state;
+    open_end_of(&a, MUCH);
+    open_end_of(&b, MUCH);
+    meet(&a, &b, "nonce");
+    const struct xfer out = {
+        .local = &a.region, .length = LONG, .how = HINT(LL) | HINT(RENDEZVOUS)};
+    const struct xfer in = {.local = &b.region, .length = LONG};
+    a.region.address[LONG - 1] = a.region.address[LONG] = 'x';
+    assert_int_equal(fabric_soft.recv(b.handle, &in), LATER);
+    assert_int_equal(fabric_soft.send(a.handle, &out), LATER);
+    assert_int_equal(fabric_soft.poll(b.handle, &completion, 1), 0);
+    const struct soft_mail *mail = &((struct soft *)a.handle)->mail;
+    const uint64_t one = 1;
+    memcpy(mail->channel->hot[mail->side].data, &one, sizeof one);
+    assert_int_equal(fabric_soft.poll(b.handle, &completion, 1), 1);
+    assert_int_equal(completion.length, LONG);
+    assert_int_equal(b.region.address[LONG - 1], 'x');
+    assert_int_equal(b.region.address[LONG], 0);
+    close_end(&a);
+    close_end(&b);
+}
+
+/* Words of a message as its sender may have written them; it is the next one of an end that has
+ * posted a receive. */
+static int poll_hostile(unsigned code, bool hot, const uint64_t words[3])
+{
+    struct one_end a, b;
+    struct completion completion;
+    open_end(&a);
+    open_end(&b);
+    meet(&a, &b, "nonce");
+    const struct xfer in = {.local = &b.region, .length = 64};
+    assert_int_equal(fabric_soft.recv(b.handle, &in), LATER);
+    const struct soft_mail *mail = &((struct soft *)a.handle)->mail;
+    struct soft_half *half = &mail->channel->hot[mail->side];
+    struct soft_line *line = &mail->channel->lines[mail->side][1];
+    memcpy(hot ? half->data : line->data, words, 3 * sizeof *words);
+    atomic_store(hot ? &half->head : &line->head, head_of(mail, code));
+    int status = fabric_soft.poll(b.handle, &completion, 1);
+    close_end(&a);
+    close_end(&b);
+    return status;
+}
+
+static void what_a_message_says_is_checked(void **state)
+{
+    static const struct {
+        unsigned code;
+        bool hot;
+        uint64_t words[3];
+        int status;
+    } cases[] = {{SOFT_HOT_BYTES, true, {0}, 1},
+                 {SOFT_HOT_BYTES + 1, true, {0}, -EPROTO},
+                 {SOFT_LINE_BYTES, true, {0}, -EPROTO},
+                 {SOFT_LINE_BYTES, false, {0}, 1},
+                 {CODE_PULL, true, {64, 4032, 0}, 1},
+                 {CODE_PULL, true, {64, 4033, 0}, -EPROTO},
+                 {CODE_PULL, true, {UINT64_MAX, 1, 0}, -EPROTO},
+                 {CODE_PULL, true, {1, UINT64_MAX, 0}, -EPROTO},
+                 {CODE_PULL, true, {0, 0, 1}, -EPROTO},
+                 {CODE_PULL, true, {0, 0, SOFT_ENTRIES}, -EPROTO},
+                 {CODE_AM_LINE, true, {16}, 1},
+                 {CODE_AM_LINE, true, {17}, -EPROTO},
+                 {CODE_AM_LINE, false, {48}, 1},
+                 {CODE_AM_LINE, false, {49}, -EPROTO},
+                 {CODE_AM_SLOT, true, {SOFT_SLOT_BYTES}, 1},
+                 {CODE_AM_SLOT, true, {SOFT_SLOT_BYTES + 1}, -EPROTO},
+                 {CODE_AM_SLOT, true, {UINT64_C(32) << 32}, -EPROTO},
+                 {CODE_AM_SLOT, true, {UINT64_C(1025) << 48}, -EPROTO},
+                 {CODE_AM_LENT, true, {4096, 0, UINT64_MAX << 32}, 1},
+                 {CODE_AM_LENT, true, {4096, 1, 0}, -EPROTO},
+                 {CODE_AM_LENT, true, {SOFT_PULL_BYTES + 1, 0, 0}, -EPROTO},
+                 {CODE_AM_LENT + 1, true, {0}, -EPROTO}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++)
+        if (poll_hostile(cases[i].code, cases[i].hot, cases[i].words) != cases[i].status)
+            fail_msg("case %zu", i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +393,8 @@ int main(void)
         cmocka_unit_test(memory_that_the_machine_does_not_have_is_refused),
         cmocka_unit_test(an_impostor_with_our_process_id_chooses_no_address),
         cmocka_unit_test(an_end_that_gives_our_own_address_is_refused),
+        cmocka_unit_test(a_rendezvous_that_shrinks_stays_in_its_buffer),
+        cmocka_unit_test(what_a_message_says_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,21 +197,20 @@ static inline int arrived(struct completion *completion, const char *data, uint6
     return 1;
 }
 
-static inline int take_small(struct soft_mail *m, struct completion *completion, const char *data)
+static inline int take_small(struct soft_mail *m, struct completion *completion, const char *data,
+                             size_t room)
 {
-    struct small small;
-    memcpy(&small.length, data, sizeof small.length);
-    if (small.length > sizeof small.bytes)
+    uint64_t length = load_word(data, 0);
+    if (length > room - sizeof length)
         return fail(-EPROTO, "soft: an active message longer than its line");
-    memcpy(m->arrival, data + sizeof small.length, small.length);
+    memcpy(m->arrival, data + sizeof length, length);
     taken(m);
-    return arrived(completion, m->arrival, small.length);
+    return arrived(completion, m->arrival, length);
 }
 
 static int take_slot(struct soft_mail *m, struct completion *completion, const char *data)
 {
-    struct placed placed;
-    memcpy(&placed, data, sizeof placed);
+    struct placed placed = {.word = load_word(data, 0), .first = load_word(data, 1)};
     uint64_t length = placed.word & UINT32_MAX, number = placed.word >> 32 & UINT16_MAX;
     uint64_t header_bytes = placed.word >> 48;
     if (length > SOFT_SLOT_BYTES || number >= SOFT_SLOTS || header_bytes > SOFT_HEADER_BYTES)
@@ -228,18 +227,14 @@ static int take_slot(struct soft_mail *m, struct completion *completion, const c
 static int take_lent(struct soft *soft, struct completion *completion, const char *data)
 {
     struct soft_mail *m = &soft->mail;
-    struct news news;
-    uint64_t header_bytes, number;
-    memcpy(&news, data, sizeof news);
-    number = news.entry >> 32;
+    struct news news = load_news(data);
+    uint64_t number = news.entry >> 32;
     news.entry &= UINT32_MAX;
     const char *slot = m->channel->slots[!m->side][number % SOFT_SLOTS].payload;
-    memcpy(&header_bytes, slot, sizeof header_bytes);
+    uint64_t header_bytes = load_word(slot, 0);
     if (header_bytes > SOFT_HEADER_BYTES || news.length > SOFT_PULL_BYTES ||
-        header_bytes > news.length || news.entry >= SOFT_ENTRIES ||
-        !soft->link.regions[news.entry].address ||
-        news.length - header_bytes > soft->link.regions[news.entry].length ||
-        news.at > soft->link.regions[news.entry].length - (news.length - header_bytes))
+        header_bytes > news.length ||
+        !within(soft, news.entry, news.at, news.length - header_bytes))
         return fail(-EPROTO, "soft: an active message outside the other end's memory");
     memcpy(m->arrival, slot + sizeof header_bytes, header_bytes);
     const char *from = soft->link.regions[news.entry].address + news.at;
@@ -257,7 +252,8 @@ static int take_lent(struct soft *soft, struct completion *completion, const cha
     return arrived(completion, m->arrival, news.length);
 }
 
-int soft_am_take(struct soft *soft, struct completion *completion, unsigned code, const char *data)
+int soft_am_take(struct soft *soft, struct completion *completion, unsigned code, const char *data,
+                 size_t room)
 {
     struct soft_mail *m = &soft->mail;
     if (!m->arrival)
@@ -268,7 +264,7 @@ int soft_am_take(struct soft *soft, struct completion *completion, unsigned code
         taken(m);
         return arrived(completion, m->arrival, sizeof(uint64_t));
     case CODE_AM_LINE:
-        return take_small(m, completion, data);
+        return take_small(m, completion, data, room);
     case CODE_AM_SLOT:
         return take_slot(m, completion, data);
     case CODE_AM_LENT:

@@ -155,6 +155,9 @@ static struct soft_wide compute_wide(const struct soft_amo *amo, struct soft_wid
 
 /* ---- putting it in place ---- */
 
+/* A target that changes at every try is not waited for. */
+enum { TRIES = 1000 };
+
 /* One instruction where there is one: true if so, and the old value. */
 #define DIRECT(width)                                                                              \
     static bool direct_##width(uint##width##_t *target, enum amo_op op, uint64_t x, uint64_t *old) \
@@ -181,19 +184,21 @@ static struct soft_wide compute_wide(const struct soft_amo *amo, struct soft_wid
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static uint64_t apply_##width(uint##width##_t *target, const struct soft_amo *amo)             \
+    static int apply_##width(uint##width##_t *target, const struct soft_amo *amo, uint64_t *old)   \
     {                                                                                              \
-        uint64_t old;                                                                              \
         compute_function *compute = computes[amo->type];                                           \
         if ((amo->op == AMO_SWAP || amo->type <= AMO_UINT64) &&                                    \
-            direct_##width(target, amo->op, amo->operand.low, &old))                               \
-            return old;                                                                            \
+            direct_##width(target, amo->op, amo->operand.low, old))                                \
+            return 0;                                                                              \
         uint##width##_t now = __atomic_load_n(target, __ATOMIC_SEQ_CST), next;                     \
-        do {                                                                                       \
+        for (int i = 0; i < TRIES; i++) {                                                          \
             next = (uint##width##_t)compute(amo, now, amo->operand.low, amo->compare_with.low);    \
-        } while (!__atomic_compare_exchange_n(target, &now, next, false, __ATOMIC_SEQ_CST,         \
-                                              __ATOMIC_SEQ_CST));                                  \
-        return now;                                                                                \
+            *old = now;                                                                            \
+            if (__atomic_compare_exchange_n(target, &now, next, false, __ATOMIC_SEQ_CST,           \
+                                            __ATOMIC_SEQ_CST))                                     \
+                return 0;                                                                          \
+        }                                                                                          \
+        return -EAGAIN;                                                                            \
     }
 
 DIRECT(8)
@@ -294,11 +299,10 @@ static int apply_wide(struct soft_portal *portal, struct soft_wide *target,
 {
     if (!wide)
         return apply_locked(portal, target, amo, old);
-    struct soft_wide now = {0, 0};
-    while (!swap_wide(target, &now, compute_wide(amo, now)))
-        ;
-    *old = now;
-    return 0;
+    for (int i = 0; i < TRIES; i++)
+        if (swap_wide(target, old, compute_wide(amo, *old)))
+            return 0;
+    return -EAGAIN;
 }
 
 int soft_amo_apply(struct soft_portal *portal, void *target, const struct soft_amo *amo, bool wide,
@@ -307,17 +311,13 @@ int soft_amo_apply(struct soft_portal *portal, void *target, const struct soft_a
     *old = (struct soft_wide){0, 0};
     switch (amo_size(amo->type)) {
     case 1:
-        old->low = apply_8(target, amo);
-        return 0;
+        return apply_8(target, amo, &old->low);
     case 2:
-        old->low = apply_16(target, amo);
-        return 0;
+        return apply_16(target, amo, &old->low);
     case 4:
-        old->low = apply_32(target, amo);
-        return 0;
+        return apply_32(target, amo, &old->low);
     case 8:
-        old->low = apply_64(target, amo);
-        return 0;
+        return apply_64(target, amo, &old->low);
     default:
         return apply_wide(portal, target, amo, wide, old);
     }

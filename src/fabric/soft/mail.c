@@ -12,9 +12,10 @@ static int place(struct soft *soft, const struct xfer *x, const char *from, size
 {
     struct soft_mail *m = &soft->mail;
     const struct soft_posted *p = &m->channel->posted[!m->side][m->data_sent % SOFT_RING];
-    uint64_t at = p->at, room = p->length, entry = p->entry;
-    if (entry >= SOFT_ENTRIES || !soft->link.regions[entry].address ||
-        room > soft->link.regions[entry].length || at > soft->link.regions[entry].length - room)
+    uint64_t at = atomic_load_explicit(&p->at, memory_order_relaxed);
+    uint64_t room = atomic_load_explicit(&p->length, memory_order_relaxed);
+    uint64_t entry = atomic_load_explicit(&p->entry, memory_order_relaxed);
+    if (!within(soft, entry, at, room))
         return fail(-EPROTO, "soft: the other end posted a buffer outside its memory");
     size_t fits = x->length < room ? x->length : room;
     size_t left = fits > *moved ? fits - *moved : 0;
@@ -98,6 +99,13 @@ int soft_send(struct fabric *fabric, const struct xfer *x)
     return send_now(soft, x, x->local->address + x->at, &moved);
 }
 
+/* Written only when it changes: the sender keeps it in its cache. */
+static inline void show(_Atomic uint64_t *word, uint64_t value)
+{
+    if (atomic_load_explicit(word, memory_order_relaxed) != value)
+        atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
 int soft_recv(struct fabric *fabric, const struct xfer *x)
 {
     struct soft *soft = (struct soft *)fabric;
@@ -116,10 +124,10 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     m->receives[slot].id = x->id;
     if (soft->gpu)
         m->into_gpu[slot] = x->local->gpu;
-    /* Written only when it changes: the sender keeps it in its cache. */
     struct soft_posted *p = &m->channel->posted[m->side][slot];
-    if (p->at != x->at || p->length != x->length || p->entry != entry)
-        *p = (struct soft_posted){.at = x->at, .length = x->length, .entry = entry};
+    show(&p->at, x->at);
+    show(&p->length, x->length);
+    show(&p->entry, entry);
     m->posted++;
     tell(m, &m->channel->counters[m->side].posted, m->posted);
     return LATER;
@@ -169,39 +177,48 @@ static inline int take_inline(struct soft *soft, struct completion *completion, 
     return filled(m, completion, length);
 }
 
+/* What it says is read with the first piece: what its sender changes later changes nothing. */
+static int begin_pull(struct soft *soft, const char *data)
+{
+    struct soft_mail *m = &soft->mail;
+    struct news news = load_news(data);
+    if (!within(soft, news.entry, news.at, news.length))
+        return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
+    m->pull.number = m->taken + 1;
+    m->pull.length = news.length;
+    m->pull.from = soft->link.regions[news.entry].address + news.at;
+    m->pull.from_gpu = soft->link.regions[news.entry].gpu;
+    m->pull.moved = 0;
+    return 0;
+}
+
 /* The target's side of a rendezvous: a piece a poll. That it is done is told by a counter, which
  * the sender sees even while messages before its own wait for a receive. */
 static int take_pull(struct soft *soft, struct completion *completion, const char *data)
 {
     struct soft_mail *m = &soft->mail;
-    struct news news;
     uint64_t slot = m->filled % SOFT_RING;
-    memcpy(&news, data, sizeof news);
-    if (news.entry >= SOFT_ENTRIES || !soft->link.regions[news.entry].address ||
-        news.length > soft->link.regions[news.entry].length ||
-        news.at > soft->link.regions[news.entry].length - news.length)
-        return fail(-EPROTO, "soft: a rendezvous outside the other end's memory");
+    int status = m->pull.number == m->taken + 1 ? 0 : begin_pull(soft, data);
+    if (status)
+        return status;
     size_t room = m->receives[slot].length;
-    size_t fits = news.length < room ? news.length : room;
+    size_t fits = m->pull.length < room ? m->pull.length : room;
     size_t most = soft->gpu ? SOFT_GPU_PIECE : SOFT_PIECE;
-    size_t left = fits - m->pulled, piece = left < most ? left : most;
-    char *to = m->receives[slot].to + m->pulled;
-    const char *from = soft->link.regions[news.entry].address + news.at + m->pulled;
-    if (soft->gpu) {
-        int status =
-            soft_copy(soft, to, m->into_gpu[slot], from, soft->link.regions[news.entry].gpu, piece);
-        if (status)
-            return status;
-    } else {
+    size_t left = fits - m->pull.moved, piece = left < most ? left : most;
+    char *to = m->receives[slot].to + m->pull.moved;
+    const char *from = m->pull.from + m->pull.moved;
+    if (soft->gpu)
+        status = soft_copy(soft, to, m->into_gpu[slot], from, m->pull.from_gpu, piece);
+    else
         memcpy(to, from, piece);
-    }
-    m->pulled += piece;
-    if (m->pulled < fits)
+    if (status)
+        return status;
+    m->pull.moved += piece;
+    if (m->pull.moved < fits)
         return 0;
-    m->pulled = 0;
     taken(m);
     tell(m, &m->channel->counters[m->side].pulled, ++m->pulls);
-    return filled(m, completion, news.length);
+    return filled(m, completion, m->pull.length);
 }
 
 /* The initiator's side: the oldest of its messages that was pulled. */
@@ -218,25 +235,23 @@ static int next_pulled(struct soft_mail *m, struct completion *completion)
 }
 
 static inline int take(struct soft *soft, struct completion *completion, uint64_t head,
-                       const char *data)
+                       const char *data, size_t room)
 {
     struct soft_mail *m = &soft->mail;
     unsigned code = code_of(head);
-    uint64_t length;
     note_counts(m, head);
     if (code >= CODE_AM_WORD)
-        return soft_am_take(soft, completion, code, data);
+        return soft_am_take(soft, completion, code, data, room);
     if (m->filled == m->posted)
         return 0; /* it waits where it is for a receive */
-    if (code <= SOFT_LINE_BYTES)
+    if (code <= room)
         return take_inline(soft, completion, data, code);
     if (code == CODE_PULL)
         return take_pull(soft, completion, data);
     if (code != CODE_PLACED)
-        return fail(-EPROTO, "soft: a message of an unknown kind");
-    memcpy(&length, data, sizeof length);
+        return fail(-EPROTO, "soft: a message longer than its line");
     taken(m);
-    return filled(m, completion, length);
+    return filled(m, completion, load_word(data, 0));
 }
 
 /* Looking at the line too soon after writing it takes it away from the other end while that is
@@ -280,12 +295,14 @@ static inline int next_message(struct soft *soft, struct completion *completion)
     uint64_t head = atomic_load_explicit(&half->head, memory_order_acquire);
     if (sequence_of(head) == next) {
         adapt(m);
-        return taken_or_pulled(soft, completion, take(soft, completion, head, half->data));
+        return taken_or_pulled(soft, completion,
+                               take(soft, completion, head, half->data, SOFT_HOT_BYTES));
     }
     const struct soft_line *line = &m->channel->lines[!m->side][next % SOFT_RING];
     head = atomic_load_explicit(&line->head, memory_order_acquire);
     if (sequence_of(head) == next)
-        return taken_or_pulled(soft, completion, take(soft, completion, head, line->data));
+        return taken_or_pulled(soft, completion,
+                               take(soft, completion, head, line->data, SOFT_LINE_BYTES));
     if (m->told != m->taken)
         tell_taken(m);
     return ours_pulled(m, completion);

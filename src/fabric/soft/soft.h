@@ -102,8 +102,8 @@ struct soft_line {
 
 /* A posted receive, as the sender sees it: it puts longer messages there itself. */
 struct soft_posted {
-    uint64_t at, length;
-    uint64_t entry; /* which of the receiver's list entries */
+    _Atomic uint64_t at, length;
+    _Atomic uint64_t entry; /* which of the receiver's list entries */
 };
 
 /* The same, and more, in full: for an end that lacks room or receives, or cannot see the newest
@@ -124,7 +124,9 @@ struct soft_slot {
     char after[2048];
 };
 
-/* Messages between two ends, in the portal of the one with the lower name. [0] is for that end. */
+/* Messages between two ends, in the portal of the one with the lower name. [0] is for that end.
+ * Whatever is read here was written by the other end, which may write anything at any time: a value
+ * is loaded once, checked, and then used. */
 struct soft_channel {
     alignas(128) struct soft_half hot[2];
     struct soft_counters counters[2];
@@ -164,13 +166,18 @@ struct soft_mail {
         uint64_t id, length, number;
     } lent[SOFT_QUEUE]; /* active messages that wait for the target to have pulled */
     uint64_t lent_head, lent_tail;
-    unsigned slot;            /* the next to be used */
-    bool kept;                /* the next message is handed out and not yet taken */
-    char *arrival;            /* where active messages go that do not stay in a slot, or NULL */
-    unsigned hold;            /* polls to let pass after a message in the hot line; adapts itself */
-    unsigned held;            /* of them, still to pass */
-    unsigned looks;           /* at the line since then */
-    size_t pulled;            /* bytes of the rendezvous message being pulled */
+    unsigned slot;  /* the next to be used */
+    bool kept;      /* the next message is handed out and not yet taken */
+    char *arrival;  /* where active messages go that do not stay in a slot, or NULL */
+    unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
+    unsigned held;  /* of them, still to pass */
+    unsigned looks; /* at the line since then */
+    struct {
+        uint64_t number, length; /* of the message */
+        const char *from;
+        bool from_gpu;
+        size_t moved;
+    } pull;                   /* the rendezvous message that is being pulled */
     uint64_t pulls;           /* rendezvous messages pulled */
     bool into_gpu[SOFT_RING]; /* the receives; set only where a GPU takes part */
 };
@@ -193,7 +200,8 @@ struct soft_amo {
 bool soft_amo_wide(void);
 bool soft_store_whole(void);
 
-/* Applies it; *old is what was there. -EAGAIN: somebody else holds the lock. */
+/* Applies it; *old is what was there. -EAGAIN: somebody else holds the lock, or kept changing the
+ * target. */
 int soft_amo_apply(struct soft_portal *portal, void *target, const struct soft_amo *amo, bool wide,
                    struct soft_wide *old);
 
@@ -350,8 +358,9 @@ int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, si
 
 int soft_am(struct fabric *fabric, const struct xfer *x);
 
-/* One has come: 1 and the arrival, or -errno. */
-int soft_am_take(struct soft *soft, struct completion *completion, unsigned code, const char *data);
+/* One has come, in a line with room for so many bytes: 1 and the arrival, or -errno. */
+int soft_am_take(struct soft *soft, struct completion *completion, unsigned code, const char *data,
+                 size_t room);
 
 /* Has the oldest one lent been pulled? */
 int soft_am_returned(struct soft_mail *mail, struct completion *completion);

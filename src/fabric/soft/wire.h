@@ -35,6 +35,26 @@ _Static_assert(sizeof(struct soft_line) == 64, "a line is a cache line");
 _Static_assert(sizeof(struct news) <= SOFT_HOT_BYTES, "news fit into the hot line");
 _Static_assert(SOFT_RING <= 1 << (COUNT_BITS - 1), "counts of this many bits tell old from new");
 
+/* A word of shared memory, loaded once, whatever the other end does to it meanwhile. */
+static inline uint64_t load_word(const char *data, size_t number)
+{
+    typedef uint64_t __attribute__((may_alias)) shared_word;
+    return __atomic_load_n((const shared_word *)(const void *)data + number, __ATOMIC_RELAXED);
+}
+
+static inline struct news load_news(const char *data)
+{
+    return (struct news){load_word(data, 0), load_word(data, 1), load_word(data, 2)};
+}
+
+/* Does the other end have this memory? */
+static inline bool within(const struct soft *soft, uint64_t entry, uint64_t at, uint64_t length)
+{
+    return entry < SOFT_ENTRIES && soft->link.regions[entry].address &&
+           length <= soft->link.regions[entry].length &&
+           at <= soft->link.regions[entry].length - length;
+}
+
 /* The sequence is so long that a line of the ring that was last used a whole round of it ago, and
  * would be taken for new, cannot be met within days of nothing but messages in the hot line. */
 static inline uint64_t head_of(const struct soft_mail *m, unsigned code)
