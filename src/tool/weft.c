@@ -42,6 +42,14 @@ static const struct command commands[] = {
          "tools, the second is compared to the first, with the exit codes 0, 3 and 5 of compare.\n",
      .takes = WEFT_REPEAT,
      .main = repeat_command},
+    {.name = "keygen",
+     .usage = "FILE",
+     .what = "Make a secret for servers and their clients",
+     .more =
+         "FILE is new, and only its owner may read it (\"-\": standard output). Copy it to the\n"
+         "other machines and give it to both ends with --secret-file or WEFT_SECRET.\n",
+     .takes = WEFT_KEYGEN,
+     .main = keygen_command},
 };
 
 #define FIELD(member) .field = offsetof(struct weft_options, member)

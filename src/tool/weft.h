@@ -21,10 +21,11 @@ struct command {
 int info_command(const struct command *command, int argc, char **argv);
 int compare_command(const struct command *command, int argc, char **argv);
 int repeat_command(const struct command *command, int argc, char **argv);
+int keygen_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
 
 /* Options of all commands; the bits say which commands take a row. */
-enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8 };
+enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8, WEFT_KEYGEN = 16 };
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
 struct weft_options {
     char output[WEFT_PATH], json[WEFT_PATH];

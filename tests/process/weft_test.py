@@ -867,5 +867,37 @@ def tools_beside_weft_are_found_and_a_programmed_difference_is_seen():
     check("\ndevice: null:delay=20us -> null:delay=40us\n" in process.out, process)
 
 
+# ---- keygen ----
+
+@test
+def a_new_secret_is_64_digits_that_only_its_owner_may_read():
+    path, texts = path_in("secret"), []
+    for _ in range(2):
+        process = weft(0, "keygen", path)
+        equal(process.out + process.err, "", process)
+        file = os.lstat(path)
+        check(stat.S_ISREG(file.st_mode), file)
+        equal(stat.S_IMODE(file.st_mode), 0o600, file)
+        with open(path, encoding="utf-8") as text:
+            texts.append(text.read())
+        os.remove(path)
+    texts.append(weft(0, "keygen", "-").out)
+    check(all(re.fullmatch("[0-9a-f]{64}\n", text) for text in texts), texts)
+    equal(len(set(texts)), 3)
+
+
+@test
+def a_new_secret_never_replaces_anything():
+    path, there = path_in("secret"), put("something", "there")
+    os.symlink(there, path)
+    for name in (there, path, path_in("no", "folder"), tap.folder()):
+        process = weft(1, "keygen", name)
+        check(name in process.err and not process.out, process)
+    with open(there, encoding="utf-8") as text:
+        equal(text.read(), "something")
+    for args in ((), ("a", "b")):
+        weft(2, "keygen", *args)
+
+
 if __name__ == "__main__":
     tap.main()
