@@ -28,6 +28,16 @@ static int late(const struct run *run, uint64_t since_ms)
                 run->size, (double)granted_ms / 1000);
 }
 
+/* Moving bytes are progress: something completed or came since the last look. */
+static void note_progress(struct run *run)
+{
+    struct inflight *f = &run->flight;
+    uint64_t done = f->number - f->pending + f->arrivals + f->acked;
+    if (done != f->noted)
+        peer_progress(run->session->peer);
+    f->noted = done;
+}
+
 int run_backoff(struct run *run, struct backoff *backoff)
 {
     backoff->polls++;
@@ -37,6 +47,7 @@ int run_backoff(struct run *run, struct backoff *backoff)
         return 0;
     if (!backoff->since_ms)
         backoff->since_ms = clock_ms();
+    note_progress(run);
     /* It takes long: on a busy machine, because the other end waits for a CPU. */
     sched_yield();
     int status = peer_alive(run->session->peer);

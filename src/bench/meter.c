@@ -94,7 +94,8 @@ int meter_turn(struct run *run, uint64_t now)
     if (peer->stop && *peer->stop)
         return fail(-EINTR, "interrupted");
     if (now - m->looked >= m->look) {
-        int status = peer_alive(peer);
+        /* After an iteration, or after a part of a gap that was asked for. */
+        int status = peer_step(peer);
         if (status)
             return status;
         m->looked = now;

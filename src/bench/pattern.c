@@ -38,7 +38,7 @@ static int visit(struct run *run, uint64_t made, uint64_t number, size_t base, s
         make(piece, made, at, length);
         status = each(run, number, base, at, piece, length);
         if (!status && ++pieces % PIECES_A_LOOK == 0)
-            status = peer_alive(run->session->peer);
+            status = peer_step(run->session->peer);
     }
     return status;
 }

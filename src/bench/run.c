@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALIGN = 128, LEAST_HALF = 256 };
+enum { ALIGN = 128, LEAST_HALF = 256, QUIET_BYTES_PER_MS = 1000 };
 static const double clock_share_worth_saying = 0.20;
 
 /* ---- the data ---- */
@@ -159,8 +159,10 @@ static int tell_row(struct run *run)
         return 0;
     keepalive_begin(&keepalive, run->session->peer, 0);
     for (uint64_t i = 0; i < stats->count && i < stats->kept_room && !status; i++)
-        if (report->ops->sample)
+        if (report->ops->sample) {
             status = report->ops->sample(report, i, stats->kept_ps[i]);
+            peer_progress(run->session->peer);
+        }
     if (!status)
         status = report->ops->row(report, &run->out.result);
     keepalive_end(&keepalive);
@@ -284,8 +286,16 @@ static int connected(struct run *run)
     return status ? status : reported(run, &facts);
 }
 
+/* How long a client may be seen to do nothing: as long as one operation may take, and the gap. */
+static uint64_t quiet_ms(const struct spec *spec)
+{
+    uint64_t most_ms = spec->timeout_ms > PEER_QUIET_MS ? spec->timeout_ms : PEER_QUIET_MS;
+    return most_ms + spec->pace.gap_ns / 1000000 + spec->size.max / QUIET_BYTES_PER_MS;
+}
+
 int session_measure(struct session *s, const struct spec *spec, struct report *report)
 {
+    const uint64_t before_ms = s->peer->quiet_ms;
     struct run run = {.handle = s->handle,
                       .op = op_of(spec),
                       .fabric = s->fabric,
@@ -296,6 +306,7 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
                       .method = method_of(spec),
                       .session = s,
                       .out = {.report = report}};
+    s->peer->quiet_ms = before_ms ? quiet_ms(spec) : 0;
     int status = initiates(&run) ? meter_open(&run) : 0;
     if (!status)
         status = session_connect(s);
@@ -312,6 +323,7 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
         status = session_release(s, status);
     else if (run.op->start || s->facts.one_run || status)
         session_unlink(s);
+    s->peer->quiet_ms = before_ms;
     return status;
 }
 

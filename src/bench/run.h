@@ -22,6 +22,7 @@ struct inflight {
     uint64_t arrivals; /* how many came in */
     uint64_t acked;    /* active messages that were acknowledged to us */
     uint64_t answered; /* and by us */
+    uint64_t noted;    /* how much of all that is known as progress */
     struct xfer ack;   /* local is NULL: nothing is acknowledged */
 };
 

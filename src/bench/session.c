@@ -166,7 +166,7 @@ static int populate(struct session *s)
         size_t left = buffer->mapped - at;
         status = buffer->kind->populate(buffer, at, left < POPULATE_BYTES ? left : POPULATE_BYTES);
         if (!status)
-            status = peer_alive(s->peer);
+            status = peer_step(s->peer);
     }
     return status;
 }

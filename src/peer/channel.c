@@ -5,14 +5,13 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { PROTOCOL = 1 };
 
 static struct channel *of(struct peer *peer)
 {
@@ -47,15 +46,27 @@ static int send_all(struct channel *c, const void *bytes, size_t length)
     return 0;
 }
 
-static int send_frame(struct channel *c, char kind, const void *bytes, size_t length)
+int channel_frame(struct channel *c, char kind, const void *bytes, size_t length)
 {
-    char frame[FRAME_HEAD + MSG_MAX];
+    char frame[FRAME_HEAD + MSG_MAX + FRAME_CODE];
     char head[FRAME_HEAD + 1];
+    size_t whole = FRAME_HEAD + length;
     snprintf(head, sizeof head, "WEFT%02u %c %06x\n", PROTOCOL % 100U, kind,
              (unsigned)length & 0xffffffU);
     memcpy(frame, head, FRAME_HEAD);
     memcpy(frame + FRAME_HEAD, bytes, length);
-    return send_all(c, frame, FRAME_HEAD + length);
+    if (c->ours.on && kind != FRAME_REFUSAL) {
+        hello_seal(c, frame, whole, (unsigned char *)frame + whole);
+        whole += FRAME_CODE;
+    }
+    return send_all(c, frame, whole);
+}
+
+static int send_beat(struct channel *c)
+{
+    char done[BEAT_DIGITS + 1];
+    snprintf(done, sizeof done, "%016" PRIx64, c->our_done);
+    return channel_frame(c, FRAME_BEAT, done, BEAT_DIGITS);
 }
 
 /* ---- in ---- */
@@ -86,35 +97,65 @@ static int parse_head(const struct channel *c, size_t at, char *kind, size_t *le
     return 1;
 }
 
-static void drop_frame(struct channel *c, size_t at, size_t length)
+/* What a heartbeat says, if it is news, is progress. */
+static int note_beat(struct channel *c, const char *bytes, size_t length)
 {
-    c->have -= FRAME_HEAD + length;
-    memmove(c->in + at, c->in + at + FRAME_HEAD + length, c->have - at);
+    char digits[BEAT_DIGITS + 1] = {0};
+    memcpy(digits, bytes, length < BEAT_DIGITS ? length : BEAT_DIGITS);
+    if (length != BEAT_DIGITS || strspn(digits, "0123456789abcdef") != BEAT_DIGITS)
+        return fail(-EPROTO, "the %s sent a heartbeat that cannot be read", c->peer.other);
+    uint64_t done = strtoull(digits, NULL, 16);
+    if (done != c->their_done)
+        c->moved_ms = c->heard_ms;
+    c->their_done = done;
+    return 0;
 }
 
-/* Drops heartbeats that follow an unread message: they would fill the buffer, and then no further
- * heartbeat could be read. Other frames are handled in their turn. */
-static void drop_beats(struct channel *c, size_t at)
+/* Checks the frames that have come in whole. A heartbeat is dropped at once: it must not fill the
+ * buffer behind an unread message. Before the nonces are exchanged there is one frame and no other:
+ * what follows it is to be checked with the keys. An error is for the call that has taken the
+ * frames before it. */
+static int admit(struct channel *c)
 {
+    size_t at = c->checked, length = 0;
+    int status = 0;
     char kind = 0;
-    size_t length = 0;
-    while (parse_head(c, at, &kind, &length) == 1 && c->have - at >= FRAME_HEAD + length)
-        if (kind == FRAME_BEAT)
-            drop_frame(c, at, length);
-        else
-            at += FRAME_HEAD + length;
+    while (!(c->hello && c->checked) && (status = parse_head(c, at, &kind, &length)) == 1) {
+        size_t whole = FRAME_HEAD + length, code = hello_sealed(c, kind) ? FRAME_CODE : 0;
+        bool beat = kind == FRAME_BEAT && !c->hello;
+        status = 0;
+        if (c->have - at < whole + code)
+            break;
+        if (code)
+            status = hello_check(c, c->in + at, whole);
+        if (!status && beat)
+            status = note_beat(c, c->in + at + FRAME_HEAD, length);
+        if (status)
+            break;
+        if (!beat) {
+            memmove(c->in + c->checked, c->in + at, whole);
+            c->checked += whole;
+            c->moved_ms = c->heard_ms;
+        }
+        at += whole + code;
+    }
+    c->have -= at - c->checked;
+    memmove(c->in + c->checked, c->in + at, c->have - c->checked);
+    return status;
 }
 
 void channel_take(struct channel *c, struct msg *msg)
 {
     char kind;
     size_t length = 0;
-    if (parse_head(c, 0, &kind, &length) != 1)
+    if (!c->checked || parse_head(c, 0, &kind, &length) != 1)
         return;
     memcpy(msg->bytes, c->in + FRAME_HEAD, length);
     msg->bytes[length] = '\0';
     msg->length = length;
-    drop_frame(c, 0, length);
+    c->have -= FRAME_HEAD + length;
+    c->checked -= FRAME_HEAD + length;
+    memmove(c->in, c->in + FRAME_HEAD + length, c->have);
 }
 
 /* The other end's final message becomes our error message. */
@@ -126,48 +167,50 @@ static int last_words(const struct channel *c, size_t length)
     return life_last_words(&c->peer, &words);
 }
 
+/* Once: an end that sends without pause must not keep us here. */
 static void read_some(struct channel *c)
 {
-    while (c->have < sizeof c->in) {
-        ssize_t n = recv(c->fd, c->in + c->have, sizeof c->in - c->have, MSG_DONTWAIT);
-        if (n > 0) {
-            c->have += (size_t)n;
-            c->heard_ms = clock_ms();
-        } else if (n < 0 && errno == EINTR) {
-            continue;
-        } else {
-            if (n == 0 || errno != EAGAIN)
-                c->closed = true;
-            return;
-        }
+    if (c->have == sizeof c->in)
+        return;
+    ssize_t n = recv(c->fd, c->in + c->have, sizeof c->in - c->have, MSG_DONTWAIT);
+    if (n > 0) {
+        c->have += (size_t)n;
+        c->heard_ms = clock_ms();
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        c->closed = true;
     }
+}
+
+/* The first message that waits: 1 if it is wanted. Only its kind is looked at, and one that ends
+ * the connection is kept for every later call. */
+static int look_at_first(struct channel *c, char wanted)
+{
+    char kind = 0;
+    size_t length = 0;
+    parse_head(c, 0, &kind, &length);
+    if (kind == wanted)
+        return 1;
+    /* Only a check: the message stays for the next recv, even if its sender has left. */
+    if (kind == FRAME_DATA && wanted == FRAME_BEAT)
+        return 0;
+    if (kind == FRAME_END)
+        c->ended = last_words(c, length);
+    else if (kind == FRAME_REFUSAL && c->peer.rank == PEER_CLIENT && (c->hello || c->ours.on))
+        c->ended = hello_refused(c, c->in + FRAME_HEAD, length);
+    else
+        return fail(-EPROTO, "the %s sent a message out of turn", c->peer.other);
+    c->ended_why = life_keep();
+    return c->ended;
 }
 
 int channel_ready(struct channel *c, char wanted)
 {
-    char kind = 0;
-    size_t length = 0;
-    int status;
     if (c->ended)
         return fail(c->ended, "%s", c->ended_why.sentence);
     read_some(c);
-    while ((status = parse_head(c, 0, &kind, &length)) == 1 && c->have >= FRAME_HEAD + length) {
-        if (kind == FRAME_END) {
-            c->ended = last_words(c, length);
-            c->ended_why = life_keep();
-            return c->ended;
-        }
-        if (kind == wanted)
-            return 1;
-        if (kind == FRAME_DATA && wanted == FRAME_BEAT) {
-            /* Only a check: the message stays for the next recv, even if its sender has left. */
-            drop_beats(c, FRAME_HEAD + length);
-            return 0;
-        }
-        if (kind != FRAME_BEAT)
-            return fail(-EPROTO, "the %s sent a message out of turn", c->peer.other);
-        drop_frame(c, 0, length);
-    }
+    int status = admit(c);
+    if (c->checked)
+        return look_at_first(c, wanted);
     if (status < 0)
         return status;
     return c->closed ? life_lost(&c->peer) : 0;
@@ -175,29 +218,34 @@ int channel_ready(struct channel *c, char wanted)
 
 /* ---- the table ---- */
 
+/* Progress of either end: the other's comes with its messages and heartbeats. */
+static bool idle(struct channel *c, uint64_t now_ms)
+{
+    uint64_t done = __atomic_load_n(&c->peer.done, __ATOMIC_RELAXED);
+    if (done != c->our_done)
+        c->moved_ms = now_ms;
+    c->our_done = done;
+    return c->peer.quiet_ms && now_ms - c->moved_ms > c->peer.quiet_ms;
+}
+
 static int channel_alive(struct peer *peer)
 {
     struct channel *c = of(peer);
     /* If both ends are interrupted, each reports that, and not the loss of the other. */
     int status = life_interrupted(&c->peer);
-    if (status)
-        return status;
-    /* A heartbeat is enough; reading it drops it. */
-    status = channel_ready(c, FRAME_BEAT);
-    while (status == 1) {
-        struct msg beat;
-        channel_take(c, &beat);
+    if (!status)
         status = channel_ready(c, FRAME_BEAT);
-    }
     if (status)
         return status;
     uint64_t now_ms = clock_ms();
     if (now_ms - c->heard_ms > peer->timeout_ms)
         return life_silent(&c->peer);
+    if (idle(c, now_ms))
+        return life_idle(&c->peer);
     if (now_ms - c->told_ms < BEAT_MS)
         return 0;
     /* An end that has left may have sent everything before: the next recv finds out. */
-    status = send_frame(c, FRAME_BEAT, "", 0);
+    status = send_beat(c);
     return status == -ECONNRESET ? 0 : status;
 }
 
@@ -209,7 +257,7 @@ static int channel_send(struct peer *peer, const struct msg *msg)
     if (status)
         return status;
     c->greets = false;
-    status = send_frame(c, kind, msg->bytes, msg->length);
+    status = channel_frame(c, kind, msg->bytes, msg->length);
     if (status == -ECONNRESET) {
         /* It may have sent the reason before it left. */
         int why = channel_ready(c, FRAME_BEAT);
@@ -247,7 +295,7 @@ void channel_farewell(struct channel *c, int status, const char *why)
     /* Nothing that fails here may replace the error message that made us leave. */
     const struct kept kept = life_keep();
     if (!c->left && !c->ended && !c->closed && !life_words(&words, status, why) &&
-        !send_frame(c, FRAME_END, words.bytes, words.length))
+        !channel_frame(c, FRAME_END, words.bytes, words.length))
         shutdown(c->fd, SHUT_WR);
     c->left = true;
     life_restore(&kept);
@@ -264,7 +312,7 @@ static void channel_end(struct peer *peer, int status, const char *why)
     while (!c->ended && !c->closed && clock_ms() - since_ms < LINGER_MS) {
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
         poll(&data, 1, 20);
-        c->have = 0;
+        c->have = c->checked = 0;
         read_some(c);
     }
 }
@@ -274,6 +322,7 @@ void channel_close(struct channel *channel)
     if (!channel)
         return;
     close(channel->fd);
+    explicit_bzero(channel, sizeof *channel); /* its keys */
     free(channel);
 }
 
@@ -298,7 +347,7 @@ int channel_open(struct channel **channel, int fd, int rank, const struct peer_t
     }
     life_begin(&c->peer, &channel_ops, rank, terms);
     c->fd = fd;
-    c->heard_ms = c->told_ms = clock_ms();
+    c->began_ms = c->heard_ms = c->told_ms = c->moved_ms = clock_ms();
     *channel = c;
     return 0;
 }

@@ -23,6 +23,7 @@ static void *send_keepalives(void *arg)
 void keepalive_begin(struct keepalive *keepalive, struct peer *peer, unsigned most_ms)
 {
     sigset_t all, before;
+    peer_progress(peer); /* what may take long now is a step of its own */
     *keepalive =
         (struct keepalive){.peer = peer, .most_ms = most_ms, .over = eventfd(0, EFD_CLOEXEC)};
     if (keepalive->over < 0)
@@ -40,6 +41,7 @@ void keepalive_begin(struct keepalive *keepalive, struct peer *peer, unsigned mo
 
 void keepalive_end(struct keepalive *keepalive)
 {
+    peer_progress(keepalive->peer);
     if (keepalive->over < 0)
         return;
     eventfd_write(keepalive->over, 1);

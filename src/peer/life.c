@@ -34,6 +34,12 @@ int life_silent(const struct peer *peer)
                 (double)peer->timeout_ms / 1000);
 }
 
+int life_idle(const struct peer *peer)
+{
+    return fail(-ETIMEDOUT, "the %s made no progress for %g s", peer->other,
+                (double)peer->quiet_ms / 1000);
+}
+
 int life_fits(const struct msg *msg)
 {
     return msg->length < MSG_MAX ? 0

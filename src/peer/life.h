@@ -7,7 +7,14 @@
 #include "peer/peer.h"
 
 enum { BEAT_MS = 250, LINGER_MS = 300 };
-enum { FRAME_GREETING = 'H', FRAME_DATA = 'D', FRAME_BEAT = 'B', FRAME_END = 'E' };
+enum {
+    FRAME_NONCE = 'N',
+    FRAME_REFUSAL = 'R', /* about the secret; the only frame that never has a code */
+    FRAME_GREETING = 'H',
+    FRAME_DATA = 'D',
+    FRAME_BEAT = 'B',
+    FRAME_END = 'E'
+};
 
 /* Fills the members that every peer has. */
 void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
@@ -19,6 +26,7 @@ int life_interrupted(const struct peer *peer);
 /* The error messages about an end that is gone; each returns its status. */
 int life_lost(const struct peer *peer);
 int life_silent(const struct peer *peer);
+int life_idle(const struct peer *peer);
 
 /* -EMSGSIZE for a message that is too long. */
 int life_fits(const struct msg *msg);

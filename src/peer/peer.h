@@ -7,6 +7,7 @@
 #define WEFT_PEER_H
 
 #include "core/core.h"
+#include "core/secret.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -39,12 +40,21 @@ struct peer {
                       started both */
     uint64_t runs; /* how many this end has begun over it */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
+    uint64_t quiet_ms; /* not 0: the other end is given up after this long without progress of
+                          either end, however alive it is */
+    uint64_t done;     /* by peer_progress; heartbeats carry it to the other end */
 };
+
+enum { PEER_QUIET_MS = 60000 }; /* for a server over TCP, plus what a run plans */
+
+struct allow;
 
 /* What every way to connect needs. */
 struct peer_terms {
     uint64_t timeout_ms;
     const volatile sig_atomic_t *stop;
+    const struct secret *secret; /* TCP: both ends must show it; NULL: none */
+    const struct allow *allow;   /* TCP, server: who may connect; NULL: everybody */
 };
 
 static inline int peer_send(struct peer *peer, const struct msg *msg)
@@ -60,6 +70,20 @@ static inline int peer_recv(struct peer *peer, struct msg *msg, int (*progress)(
 static inline int peer_alive(struct peer *peer)
 {
     return peer->ops->alive(peer);
+}
+
+/* Something was done: a step, operations, a part of a long piece of work. Only that is progress;
+ * keepalives alone are not. */
+static inline void peer_progress(struct peer *peer)
+{
+    __atomic_fetch_add(&peer->done, 1, __ATOMIC_RELAXED); /* a keepalive's thread reads it */
+}
+
+/* The same as peer_alive, after something was done. */
+static inline int peer_step(struct peer *peer)
+{
+    peer_progress(peer);
+    return peer_alive(peer);
 }
 
 static inline void peer_end(struct peer *peer, int status, const char *why)
@@ -124,21 +148,42 @@ bool mpi_launched(void);
 /* The other of the two ranks; rank 1 is the client. The module for the launcher's MPI is loaded. */
 int peer_mpi(struct peer **peer, const struct peer_terms *terms);
 
-/* TCP, IPv4 and IPv6. A listener accepts one client after another. A connection that does not greet
- * as a Weft client within five seconds is dropped with a warning and does not delay a real client.
- */
+/* The networks that may connect, from "10.0.0.0/8,fe80::/10,10.1.2.3"; what is the option's name,
+ * for the sentence. */
+enum { ALLOW_MAX = 64 };
+struct allow {
+    int count;
+    struct allow_network {
+        unsigned char bytes[16]; /* IPv4 as in ::ffff:0:0/96 */
+        unsigned bits;
+        bool four;
+    } networks[ALLOW_MAX];
+};
+int allow_parse(struct allow *allow, const char *text, const char *what);
+
+/* TCP, IPv4 and IPv6. Both ends exchange nonces first; if they share a secret, every message after
+ * that carries a code by which changed, repeated and reordered messages are noticed, and the ends
+ * are trusted. A listener accepts one client after another. A connection that does not greet as a
+ * Weft client within five seconds, or does not show the secret, is dropped with a warning and does
+ * not delay a real client. */
 struct listener;
 /* bind_address may be a name, which is looked up for five seconds at most, or until *stop. */
 int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
                const struct peer_terms *terms);
 unsigned tcp_port(const struct listener *listener);
+/* The address it listens on, for people: "127.0.0.1", "all addresses". */
+const char *tcp_address(const struct listener *listener);
 /* Waits for a client's greeting until *stop, without a deadline. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
                struct msg *greeting);
 void tcp_close(struct listener *listener);
 
-/* Tries for wait_ms to reach a server; the first message sent is the greeting. */
+/* Tries for wait_ms to reach a server, and then for timeout_ms to be heard; the first message sent
+ * is the greeting. A server that has no secret is refused if this end has one. */
 int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wait_ms,
              const struct peer_terms *terms);
+
+/* The error message about a server that took the connection and says nothing: -ETIMEDOUT. */
+int tcp_unanswered(uint64_t timeout_ms);
 
 #endif

@@ -86,10 +86,7 @@ int visit_server(const struct visit *v, const struct msg *greeting, struct msg *
         return status;
     status = peer_swap(*peer, greeting, answer);
     if (status == -ETIMEDOUT)
-        status = fail(status,
-                      "the server took the connection but did not answer within %g s: busy with "
-                      "another client, or no Weft server",
-                      (double)v->timeout_ms / 1000);
+        status = tcp_unanswered(v->timeout_ms);
     if (!status && strncmp(answer->bytes, accepted, strlen(accepted)) != 0)
         status = fail(-EPROTO, "the server's answer cannot be read");
     if (status)

@@ -13,8 +13,9 @@ import time
 sys.dont_write_bytecode = True
 import tap
 import transcripts
-from tap import (Client, Process, Server, Traces, alone, between, check, ended, equal, frame,
+from tap import (Client, Process, Server, Traces, alone, between, check, ended, equal,
                  lines_of, run, sentences, skip, test)
+from wire import Wire
 
 NAME = "ucx_perftest"
 TOOL = tap.tool_path(NAME)
@@ -477,11 +478,11 @@ def whatever_came_before_the_next_client_is_served():
 
     def foreign_words():
         with tap.dial(server.port) as s:
-            s.sendall(frame("H", b".tool=something\n"))
+            Wire(s).hello().send("H", b".tool=something\n")
 
     def greets_and_goes():
         with tap.dial(server.port) as s:
-            s.sendall(frame("H", b".tool=ucx_perftest\n"))
+            Wire(s).hello().send("H", b".tool=ucx_perftest\n")
 
     def killed():
         client = Client(TOOL, server, "-t", "am_lat", "-n", "0", *SOFT, env=traces.env)

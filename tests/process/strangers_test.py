@@ -12,8 +12,9 @@ import time
 
 sys.dont_write_bytecode = True
 import tap
-from tap import (Client, Process, Server, Traces, check, ended, equal, frame, lines_of,
-                 one_sentence, sentences, test)
+from tap import (Client, Process, Server, Traces, check, ended, equal, lines_of, one_sentence,
+                 sentences, test)
+from wire import BEAT, Wire, frame, nonce_frame
 
 NAME = "cxi_write_lat"
 TOOL = tap.tool_path(NAME)
@@ -47,19 +48,24 @@ STRANGERS = {
     "a TLS hello": bytes.fromhex("16030100c8010000c40303") + bytes(200),
     "an SSH greeting": b"SSH-2.0-OpenSSH_9.2\r\n",
     "random bytes": bytes(_random.randrange(256) for _ in range(100000)),
-    "random bytes behind the magic": b"WEFT01" + bytes(_random.randrange(256) for _ in range(5000)),
-    "a frame of 16 MiB": b"WEFT01 D ffffff\n" + b"x" * 200000,
-    "a greeting of 16 MiB": b"WEFT01 H ffffff\n" + b"x" * 200000,
+    "random bytes behind the magic": b"WEFT02" + bytes(_random.randrange(256) for _ in range(5000)),
+    "a frame of 16 MiB": b"WEFT02 D ffffff\n" + b"x" * 200000,
+    "a greeting of 16 MiB": b"WEFT02 H ffffff\n" + b"x" * 200000,
     "a raw length of 4 GiB": b"\xff\xff\xff\xff" + bytes(64),
-    "a negative length": b"WEFT01 H -00001\n" + bytes(64),
-    "a length that is no number": b"WEFT01 H 0x0010\n" + bytes(64),
-    "half a frame": b"WEFT01 H 0000ff\ntool=cxi_write_lat\n",
-    "half a head": b"WEFT01",
+    "a negative length": b"WEFT02 H -00001\n" + bytes(64),
+    "a length that is no number": b"WEFT02 H 0x0010\n" + bytes(64),
+    "half a frame": b"WEFT02 H 0000ff\ntool=cxi_write_lat\n",
+    "half a head": b"WEFT02",
+    "a nonce and nothing else": nonce_frame(),
+    "a nonce that is none": frame("N", b"nonce=zz\nsecret=0\n"),
+    "two nonces": nonce_frame() * 2,
+    "a greeting without a nonce": frame("H", b".tool=cxi_write_lat\n"),
+    "a refusal": frame("R", b"secret required"),
     "a farewell": frame("E", b"code=0\nwhy=nothing\n"),
     "a farewell in colour": frame("E", b"code=5\nwhy=\x1b[31mred\x1b[0m\x07\n"),
     "a frame out of turn": frame("D", b"meet=end\n"),
     "an unknown kind of frame": frame("?", b""),
-    "ten thousand heartbeats": frame("B", b"") * 10000,
+    "ten thousand heartbeats": frame("B", BEAT) * 10000,
 }
 
 
@@ -85,7 +91,7 @@ for who, data in STRANGERS.items():
 
 @test
 def strangers_that_stay_connected_do_not_keep_a_client_waiting():
-    for data in (b"", b"WEFT01 H", STRANGERS["random bytes"]):
+    for data in (b"", b"WEFT02 H", STRANGERS["random bytes"]):
         server = Server(TOOL)
         with tap.dial(server.port) as s:
             send_what_it_takes(s, data)
@@ -134,7 +140,7 @@ def one_byte_a_second():
     """A server with a client that greets it so slowly."""
     server = Server(TOOL)
     stop = threading.Event()
-    slow = threading.Thread(target=dribble, args=(server.port, b"WEFT01 H 000100\ntool=", stop))
+    slow = threading.Thread(target=dribble, args=(server.port, b"WEFT02 H 000100\ntool=", stop))
     slow.start()
     try:
         yield server
@@ -171,25 +177,23 @@ def a_server_reports_each_of_many_strangers():
 # ---- another tool, another version ----
 
 def real_greeting(*args):
-    """What a client says first: (head, body)."""
+    """The body of a client's greeting."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)
         client = Process([TOOL, "127.0.0.1", "-p", str(listener.getsockname()[1]), *args])
         with listener.accept()[0] as s:
             s.settimeout(10)
-            data = b""
-            while len(data) < 16 or len(data) < 16 + int(data[9:15], 16):
-                piece = s.recv(4096)
-                check(piece, "the client left without a greeting", client)
-                data += piece
+            kind, body = Wire(s, client=False).hello().recv()
         client.end()
-    check(re.match(rb"WEFT\d\d H [0-9a-f]{6}\n", data), ascii(data))
-    return data[:16], data[16:]
+    equal(kind, "H", body)
+    return body
 
 
-def answer_to(server, data):
+def answer_to(server, data, hello=True):
     """What the server says to this, until it closes."""
     with tap.dial(server.port) as s:
+        if hello:
+            Wire(s).hello()
         s.sendall(data)
         said = b""
         while True:
@@ -202,10 +206,10 @@ def answer_to(server, data):
             said += piece
 
 
-def greeted_wrongly(data, *words):
+def greeted_wrongly(data, *words, hello=True):
     """Both sides hear why, and the server waits on."""
     server = Server(TOOL)
-    said = answer_to(server, data)
+    said = answer_to(server, data, hello)
     server.wait_for("(?i)client", 3, "err")
     for word in words:
         check(word in said, f"the client is not told {word!r}", said)
@@ -215,14 +219,15 @@ def greeted_wrongly(data, *words):
 
 @test
 def another_protocol_version_is_told_to_both():
-    head, body = real_greeting(*QUICK)
-    version = head[4:6].decode()
-    greeted_wrongly(b"WEFT99" + head[6:] + body, "99", version)
+    for version in ("99", "01"):
+        greeted_wrongly(frame("N", b"", version=version), version, "02", hello=False)
+    greeted_wrongly(frame("H", b".tool=cxi_write_lat\n", version="01"), "01", "02", hello=False)
+    greeted_wrongly(frame("H", b"", version="99"), "99", "02")
 
 
 @test
 def another_tool_is_told_to_both():
-    _, body = real_greeting(*QUICK)
+    body = real_greeting(*QUICK)
     other = body.replace(b"tool=" + NAME.encode(), b"tool=cxi_read_lat")
     check(other != body, ascii(body))
     greeted_wrongly(frame("H", other), "cxi_read_lat", NAME)
@@ -230,7 +235,7 @@ def another_tool_is_told_to_both():
 
 @test
 def a_greeting_with_bad_values_is_refused_and_the_server_waits_on():
-    _, body = real_greeting(*QUICK)
+    body = real_greeting(*QUICK)
     text, faults = body.decode(), []
     changes = [("size", "0"), ("size", "18446744073709551615"), ("size", "8:4"), ("size", "\x00"),
                ("size", "\x1b[31m8"), ("iterations", "-1"), ("clock", "sundial"), ("timeout_ms", "0"),
@@ -257,12 +262,12 @@ def a_greeting_with_bad_values_is_refused_and_the_server_waits_on():
 
 @test
 def a_client_that_greets_and_goes_silent_is_given_up():
-    head, body = real_greeting(*ENDLESS)
+    body = real_greeting(*ENDLESS)
     traces = Traces()
     server = Server(TOOL, env=traces.env)
     traces.watch(server)
     with tap.dial(server.port) as s:
-        s.sendall(head + body)
+        Wire(s).hello().send("H", body)
         ended(server, 4, TIMEOUT_S + GRACE_S)
         check("client" in one_sentence(server, NAME), server)
     traces.nothing()
@@ -270,10 +275,10 @@ def a_client_that_greets_and_goes_silent_is_given_up():
 
 @test
 def a_client_that_greets_and_leaves_is_given_up():
-    head, body = real_greeting(*ENDLESS)
+    body = real_greeting(*ENDLESS)
     server = Server(TOOL)
     with tap.dial(server.port) as s:
-        s.sendall(head + body)
+        Wire(s).hello().send("H", body)
         check(s.recv(16))
     ended(server, 4, GRACE_S)
     one_sentence(server, NAME)
@@ -281,13 +286,14 @@ def a_client_that_greets_and_leaves_is_given_up():
 
 @test
 def a_client_that_greets_and_talks_nonsense_is_given_up():
-    head, body = real_greeting(*ENDLESS)
+    body = real_greeting(*ENDLESS)
     for nonsense in (b"nonsense\n" * 100, frame("D", b"\xff" * 100), frame("D", b""),
                      frame("H", body), frame("D", b"", length=0xffffff),
                      frame("D", b"nic=0x12\npid=0\nvni=10\n") * 20):
         server = Server(TOOL)
         with tap.dial(server.port) as s:
-            s.sendall(head + body + nonsense)
+            Wire(s).hello()
+            s.sendall(frame("H", body) + nonsense)
             server.wait_for(f"^{NAME}: ", TIMEOUT_S + GRACE_S, "err")
         check(server.err.isprintable() or lines_of(server.err)[0].isprintable(), ascii(server.err))
         if "refused a client" in server.err:
@@ -302,17 +308,19 @@ def a_client_that_greets_and_talks_nonsense_is_given_up():
 class FakeServer:
     """Accepts one client, says what it is given, and stays or leaves."""
 
-    def __init__(self, data, stays):
+    def __init__(self, data, stays, hello):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.settimeout(10)
         self.port = str(self.listener.getsockname()[1])
-        self.data, self.stays, self.done = data, stays, threading.Event()
+        self.data, self.stays, self.hello, self.done = data, stays, hello, threading.Event()
         self.thread = threading.Thread(target=self.serve)
         self.thread.start()
 
     def serve(self):
         try:
             with self.listener.accept()[0] as s:
+                if self.hello:
+                    Wire(s, client=False).hello()
                 s.sendall(self.data)
                 if self.stays:
                     self.done.wait(15)
@@ -328,8 +336,8 @@ class FakeServer:
         self.listener.close()
 
 
-def dials_a_stranger(data, stays, code, *words):
-    with FakeServer(data, stays) as fake:
+def dials_a_stranger(data, stays, code, *words, hello=False):
+    with FakeServer(data, stays, hello) as fake:
         client = Client(TOOL, fake, *ENDLESS)
         ended(client, code, TIMEOUT_S + GRACE_S)
     sentence = one_sentence(client, NAME)
@@ -344,12 +352,14 @@ for words, data, stays, code, says in (
         ("an SMTP server that hangs up", b"220 mail ESMTP\r\n", False, None, ()),
         ("a server that says nothing", b"", True, 4, ("server",)),
         ("a server that hangs up", b"", False, 4, ("server",)),
-        ("a server of another version", b"WEFT99 D 000006\nyes=1\n", True, 1, ("99", "01")),
-        ("a server that announces 16 MiB", b"WEFT01 D ffffff\n", True, 1, ()),
-        ("a server that answers nonsense", frame("D", b"maybe=1\n"), True, 1, ()),
+        ("a server of another version", b"WEFT99 D 000006\nyes=1\n", True, 1, ("99", "02")),
+        ("a server that announces 16 MiB", b"WEFT02 D ffffff\n", True, 1, ()),
+        ("a server that answers nonsense at once", frame("D", b"maybe=1\n"), True, 1, ()),
+        ("a server of the version before", b"WEFT01 E 000000\n", True, 1, ("01", "02")),
+        ("a server whose refusal cannot be read", frame("R", b"\x1b[31mno"), True, 1, ("refusal",)),
         ("a server that refuses in colour", frame("E", b"code=1\nwhy=\x1b[31mno\n"), True, 1,
          ("no",)),
-        ("a server that stops in the middle of a frame", b"WEFT01 D 000010\nyes", True, 4,
+        ("a server that stops in the middle of a frame", b"WEFT02 D 000010\nyes", True, 4,
          ("server",))):
     if code is None:
         # Whether the greeting or the hanging up is noticed first is chance.
@@ -361,6 +371,20 @@ for words, data, stays, code, says in (
         tap.add(f"a client that dials {words}", either)
     else:
         tap.add(f"a client that dials {words}", dials_a_stranger, data, stays, code, *says)
+
+
+def greets_a_stranger(data, stays, code, *words):
+    dials_a_stranger(data, stays, code, *words, hello=True)
+
+
+for words, data, stays, code, says in (
+        ("says nothing more", b"", True, 4, ("server",)),
+        ("hangs up then", b"", False, 4, ("server",)),
+        ("answers nonsense", frame("D", b"maybe=1\n"), True, 1, ()),
+        ("refuses in colour", frame("E", b"code=1\nwhy=\x1b[31mno\n"), True, 1, ("no",)),
+        ("sends another nonce", nonce_frame(), True, 1, ("turn",)),
+        ("stops in the middle of a frame", b"WEFT02 D 000010\nyes", True, 4, ("server",))):
+    tap.add(f"a client that greets a server that {words}", greets_a_stranger, data, stays, code, *says)
 
 
 if __name__ == "__main__":

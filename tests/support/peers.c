@@ -129,3 +129,76 @@ int answer_after_a_while(void *arg)
     int status = msg_print(&msg, "meet=here\n");
     return status ? status : peer_send(spinning->other, &msg);
 }
+
+/* ---- over TCP ---- */
+
+char warnings[WARNINGS];
+static pthread_mutex_t warnings_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void collect(const char *sentence)
+{
+    pthread_mutex_lock(&warnings_lock);
+    size_t used = strlen(warnings);
+    snprintf(warnings + used, sizeof warnings - used, "%s\n", sentence);
+    pthread_mutex_unlock(&warnings_lock);
+}
+
+const struct peer_terms patient = {.timeout_ms = LONG_MS, .stop = &stop};
+
+int begin_tcp(void **state)
+{
+    (void)state;
+    warnings[0] = '\0';
+    stop = 0;
+    warn_to(collect);
+    return 0;
+}
+
+int end_tcp(void **state)
+{
+    (void)state;
+    warn_to(NULL);
+    return 0;
+}
+
+struct listener *listen_at(const char *address)
+{
+    struct listener *listener;
+    if (tcp_listen(&listener, address, 0, &patient))
+        fail_msg("%s", fail_reason());
+    assert_in_range(tcp_port(listener), 1, 65535);
+    return listener;
+}
+
+static void *dial_and_greet(void *arg)
+{
+    struct dialling *d = arg;
+    struct peer_terms terms = patient;
+    struct msg greeting;
+    terms.secret = d->secret;
+    d->status = tcp_dial(&d->peer, d->address, d->port, LONG_MS, &terms);
+    if (!d->status)
+        d->status = msg_print(&greeting, "%s", d->word);
+    if (!d->status)
+        d->status = peer_send(d->peer, &greeting);
+    snprintf(d->reason, sizeof d->reason, "%s", fail_reason());
+    return NULL;
+}
+
+struct dialling begin_dialling(const char *address, unsigned port, const char *word)
+{
+    return (struct dialling){.address = address, .port = port, .word = word};
+}
+
+void start_dialling(struct dialling *d)
+{
+    assert_int_equal(pthread_create(&d->thread, NULL, dial_and_greet, d), 0);
+}
+
+struct peer *end_dialling(struct dialling *d)
+{
+    pthread_join(d->thread, NULL);
+    if (d->status)
+        fail_msg("%s", d->reason);
+    return d->peer;
+}

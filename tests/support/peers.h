@@ -56,4 +56,30 @@ int answer_after_a_while(void *arg);
 struct channel *half_channel(int *other, uint64_t timeout_ms);
 bool give(int fd, const char *bytes, size_t length);
 
+/* ---- over TCP ---- */
+
+/* Around a test: warnings are collected, and *stop is not set. */
+enum { WARNINGS = 65536 };
+extern char warnings[WARNINGS];
+int begin_tcp(void **state);
+int end_tcp(void **state);
+extern const struct peer_terms patient;
+
+/* A port of the kernel's choice. */
+struct listener *listen_at(const char *address);
+
+/* A client in a thread of its own: the server must answer before it can greet. */
+struct dialling {
+    const char *address, *word;
+    unsigned port;
+    const struct secret *secret;
+    struct peer *peer;
+    int status;
+    char reason[256];
+    pthread_t thread;
+};
+struct dialling begin_dialling(const char *address, unsigned port, const char *word);
+void start_dialling(struct dialling *dialling);
+struct peer *end_dialling(struct dialling *dialling);
+
 #endif

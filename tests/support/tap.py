@@ -19,6 +19,7 @@ import quiet
 
 SANITIZED = os.environ.get("WEFT_SANITIZED", "") not in ("", "0")
 SEPARATOR = "-" * 72
+ANNOUNCED = re.compile(r"^\S+: listening on .*\n", re.M)
 LIMIT_S = 90  # a run that takes a second, on a machine with twenty others
 
 
@@ -294,8 +295,14 @@ class Process:
         self.timer.cancel()
 
     def text(self, name):
+        """Without the line of a server on what it serves, which is in announced."""
         with self.news:
-            return self.raw[name].decode("utf-8", "replace")
+            return ANNOUNCED.sub("", self.raw[name].decode("utf-8", "replace"))
+
+    @property
+    def announced(self):
+        with self.news:
+            return ANNOUNCED.findall(self.raw["err"].decode("utf-8", "replace"))
 
     @property
     def out(self):
@@ -324,7 +331,8 @@ class Process:
         found = []
 
         def look():
-            match = re.search(pattern, self.raw[stream].decode("utf-8", "replace"), re.M)
+            text = ANNOUNCED.sub("", self.raw[stream].decode("utf-8", "replace"))
+            match = re.search(pattern, text, re.M)
             if match:
                 found.append(match)
             return match or (self.code is not None and not self.open)
@@ -639,12 +647,6 @@ def has_ipv6():
         return True
     except OSError:
         return False
-
-
-def frame(kind, body, version="01", length=None):
-    """A frame of the control channel."""
-    size = len(body) if length is None else length
-    return f"WEFT{version} {kind} {size:06x}\n".encode() + body
 
 
 def available_bytes():

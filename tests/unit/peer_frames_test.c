@@ -11,6 +11,8 @@
 
 enum { STREAM_MAX = 4 * (FRAME_HEAD + MSG_MAX) };
 
+static const char beat_content[] = "0000000000000007";
+
 struct stream {
     size_t length;
     char bytes[STREAM_MAX];
@@ -20,7 +22,7 @@ static void add_frame(struct stream *stream, char kind, const void *bytes, size_
 {
     if (stream->length + FRAME_HEAD + length >= STREAM_MAX)
         return;
-    snprintf(stream->bytes + stream->length, FRAME_HEAD + 1, "WEFT01 %c %06x\n", kind,
+    snprintf(stream->bytes + stream->length, FRAME_HEAD + 1, "WEFT02 %c %06x\n", kind,
              (unsigned)length & 0xffffffU);
     stream->length += FRAME_HEAD;
     memcpy(stream->bytes + stream->length, bytes, length);
@@ -44,7 +46,8 @@ static void frames_are_put_together_from_any_pieces(void **state)
             for (size_t at = 0; at < length; at++)
                 bytes[at] = (char)(at + told);
             size_t before = stream.length;
-            add_frame(&stream, beat ? FRAME_BEAT : FRAME_DATA, bytes, beat ? 0 : length);
+            add_frame(&stream, beat ? FRAME_BEAT : FRAME_DATA, beat ? beat_content : bytes,
+                      beat ? BEAT_DIGITS : length);
             if (!beat && stream.length > before)
                 lengths[told++] = length;
         }
@@ -83,9 +86,9 @@ static void heartbeats_count_behind_messages_that_wait_for_hours(void **state)
     struct channel *channel = half_channel(&other, SHORT_MS);
     (void)state;
     for (int i = 0; i < BEATS; i++)
-        add_frame(&beats, FRAME_BEAT, "", 0);
+        add_frame(&beats, FRAME_BEAT, beat_content, BEAT_DIGITS);
     add_frame(&messages, FRAME_DATA, msg.bytes, MSG_MAX - 1);
-    add_frame(&messages, FRAME_BEAT, "", 0);
+    add_frame(&messages, FRAME_BEAT, beat_content, BEAT_DIGITS);
     add_frame(&messages, FRAME_DATA, "second", 6);
     assert_true(give(other, messages.bytes, messages.length));
     for (int i = 0; i < ROUNDS; i++) {
@@ -126,6 +129,8 @@ static void random_stream(struct stream *stream, uint64_t *seed)
             bytes[i] = (char)next_random(seed);
         if (kind == FRAME_END)
             add_frame(stream, kind, end, strlen(end));
+        else if (kind == FRAME_BEAT)
+            add_frame(stream, kind, beat_content, BEAT_DIGITS);
         else
             add_frame(stream, kind, bytes, length);
     }
@@ -226,20 +231,24 @@ static void a_frame_that_is_not_ours_is_named(void **state)
         const char *bytes, *reason;
     } cases[] = {{"GET / HTTP/1.1\r\n", "does not speak Weft's protocol"},
                  {"X", "does not speak Weft's protocol"},
-                 {"WEFT01_D 000000\n", "does not speak Weft's protocol"},
-                 {"WEFT01 D 00000G\n", "does not speak Weft's protocol"},
-                 {"WEFT01 D 00000A\n", "does not speak Weft's protocol"},
-                 {"WEFT01 D 000000 ", "does not speak Weft's protocol"},
-                 {"WEFT01 D      0\n", "does not speak Weft's protocol"},
-                 {"WEFT01 D 0x0000\n", "does not speak Weft's protocol"},
-                 {"WEFT02 D 000000\n", "the client speaks version 02 of the protocol, this is "
-                                       "version 01"},
-                 {"WEFT01 D ffffff\n", "the client announced a message of 16777215 bytes, the "
+                 {"WEFT02_D 000000\n", "does not speak Weft's protocol"},
+                 {"WEFT02 D 00000G\n", "does not speak Weft's protocol"},
+                 {"WEFT02 D 00000A\n", "does not speak Weft's protocol"},
+                 {"WEFT02 D 000000 ", "does not speak Weft's protocol"},
+                 {"WEFT02 D      0\n", "does not speak Weft's protocol"},
+                 {"WEFT02 D 0x0000\n", "does not speak Weft's protocol"},
+                 {"WEFT01 D 000000\n", "the client speaks version 01 of the protocol, this is "
+                                       "version 02"},
+                 {"WEFT02 D ffffff\n", "the client announced a message of 16777215 bytes, the "
                                        "limit is 8191"},
-                 {"WEFT01 D 002000\n", "announced a message of 8192 bytes"},
-                 {"WEFT01 H 000000\n", "the client sent a message out of turn"},
-                 {"WEFT01 Z 000000\n", "the client sent a message out of turn"},
-                 {"WEFT01 E 000000\n", "left with a message that cannot be read"}};
+                 {"WEFT02 D 002000\n", "announced a message of 8192 bytes"},
+                 {"WEFT02 H 000000\n", "the client sent a message out of turn"},
+                 {"WEFT02 Z 000000\n", "the client sent a message out of turn"},
+                 {"WEFT02 N 000000\n", "the client sent a message out of turn"},
+                 {"WEFT02 R 000000\n", "the client sent a message out of turn"},
+                 {"WEFT02 B 000000\n", "the client sent a heartbeat that cannot be read"},
+                 {"WEFT02 B 000010\n00000000-0000000", "a heartbeat that cannot be read"},
+                 {"WEFT02 E 000000\n", "left with a message that cannot be read"}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct msg msg;

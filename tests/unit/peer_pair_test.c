@@ -254,9 +254,9 @@ static void heartbeats_are_at_most_four_a_second(void **state)
         assert_int_equal(peer_alive(&channel->peer), 0);
     uint64_t passed_ms = clock_ms() - since_ms;
     ssize_t got = recv(other, bytes, sizeof bytes, MSG_DONTWAIT);
-    assert_true(got > 0 && got % FRAME_HEAD == 0);
-    assert_in_range(got / FRAME_HEAD, 1, passed_ms / 250);
-    assert_memory_equal(bytes, "WEFT01 B 000000\n", FRAME_HEAD);
+    assert_true(got > 0 && got % (FRAME_HEAD + BEAT_DIGITS) == 0);
+    assert_in_range(got / (FRAME_HEAD + BEAT_DIGITS), 1, passed_ms / 250);
+    assert_memory_equal(bytes, "WEFT02 B 000010\n0000000000000000", FRAME_HEAD + BEAT_DIGITS);
     channel_close(channel);
     close(other);
 }

@@ -13,44 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static char warnings[65536];
-static pthread_mutex_t warnings_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void collect(const char *sentence)
-{
-    pthread_mutex_lock(&warnings_lock);
-    size_t used = strlen(warnings);
-    snprintf(warnings + used, sizeof warnings - used, "%s\n", sentence);
-    pthread_mutex_unlock(&warnings_lock);
-}
-
-static int begin_tcp(void **state)
-{
-    (void)state;
-    warnings[0] = '\0';
-    stop = 0;
-    warn_to(collect);
-    return 0;
-}
-
-static int end_tcp(void **state)
-{
-    (void)state;
-    warn_to(NULL);
-    return 0;
-}
-
-static const struct peer_terms patient = {.timeout_ms = LONG_MS, .stop = &stop};
-
-static struct listener *listen_at(const char *address)
-{
-    struct listener *listener;
-    if (tcp_listen(&listener, address, 0, &patient))
-        fail_msg("%s", fail_reason());
-    assert_in_range(tcp_port(listener), 1, 65535);
-    return listener;
-}
-
 /* A port nobody listens on. */
 static unsigned free_port(void)
 {
@@ -58,17 +20,6 @@ static unsigned free_port(void)
     unsigned port = tcp_port(listener);
     tcp_close(listener);
     return port;
-}
-
-static struct peer *dial_and_greet(const char *address, unsigned port, const char *word)
-{
-    struct peer *peer;
-    struct msg greeting;
-    if (tcp_dial(&peer, address, port, LONG_MS, &patient))
-        fail_msg("%s", fail_reason());
-    print_msg(&greeting, word);
-    assert_int_equal(peer_send(peer, &greeting), 0);
-    return peer;
 }
 
 static struct peer *accept_greeting(struct listener *listener, const char *word)
@@ -81,12 +32,31 @@ static struct peer *accept_greeting(struct listener *listener, const char *word)
     return peer;
 }
 
+/* A client and a server that have met. */
+struct met {
+    struct peer *client, *server;
+};
+
+static struct met meet(struct listener *listener, const char *address, const char *word)
+{
+    struct dialling d = begin_dialling(address, tcp_port(listener), word);
+    start_dialling(&d);
+    struct peer *server = accept_greeting(listener, word);
+    return (struct met){.client = end_dialling(&d), .server = server};
+}
+
+static void part(struct met *met)
+{
+    peer_close(met->client);
+    peer_close(met->server);
+}
+
 /* Greeting, an answer, and a question back. */
 static void check_connection(const char *listen_on, const char *dial)
 {
     struct listener *listener = listen_at(listen_on);
-    struct peer *client = dial_and_greet(dial, tcp_port(listener), "hello");
-    struct peer *server = accept_greeting(listener, "hello");
+    struct met met = meet(listener, dial, "hello");
+    struct peer *client = met.client, *server = met.server;
     struct msg msg;
     assert_int_equal(client->rank, PEER_CLIENT);
     assert_int_equal(server->rank, PEER_SERVER);
@@ -141,12 +111,10 @@ static void tcp_ends_know_their_own_numeric_address(void **state)
     (void)state;
     for (size_t i = 0; i < LENGTH(ways); i++) {
         struct listener *listener = listen_at(ways[i]);
-        struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "hello");
-        struct peer *server = accept_greeting(listener, "hello");
-        assert_string_equal(client->here, "127.0.0.1");
-        assert_string_equal(server->here, "127.0.0.1");
-        peer_close(client);
-        peer_close(server);
+        struct met met = meet(listener, "127.0.0.1", "hello");
+        assert_string_equal(met.client->here, "127.0.0.1");
+        assert_string_equal(met.server->here, "127.0.0.1");
+        part(&met);
         tcp_close(listener);
     }
 }
@@ -154,14 +122,17 @@ static void tcp_ends_know_their_own_numeric_address(void **state)
 static void tcp_takes_one_client_after_another(void **state)
 {
     struct listener *listener = listen_at("127.0.0.1");
-    struct peer *clients[3], *servers[3];
+    struct dialling clients[3];
+    struct peer *servers[3];
     (void)state;
-    for (size_t i = 0; i < LENGTH(clients); i++)
-        clients[i] = dial_and_greet("127.0.0.1", tcp_port(listener), "hello");
+    for (size_t i = 0; i < LENGTH(clients); i++) {
+        clients[i] = begin_dialling("127.0.0.1", tcp_port(listener), "hello");
+        start_dialling(&clients[i]);
+    }
     for (size_t i = 0; i < LENGTH(servers); i++)
         servers[i] = accept_greeting(listener, "hello");
     for (size_t i = 0; i < LENGTH(servers); i++) {
-        peer_close(clients[i]);
+        peer_close(end_dialling(&clients[i]));
         peer_close(servers[i]);
     }
     tcp_close(listener);
@@ -227,11 +198,12 @@ static void tcp_dialling_waits_for_a_server_that_is_not_up_yet(void **state)
     pthread_t thread;
     (void)state;
     assert_int_equal(pthread_create(&thread, NULL, listen_late, &late), 0);
-    struct peer *client = dial_and_greet("127.0.0.1", late.port, "early");
+    struct dialling early = begin_dialling("127.0.0.1", late.port, "early");
+    start_dialling(&early);
     pthread_join(thread, NULL);
     assert_int_equal(late.status, 0);
     peer_close(accept_greeting(late.listener, "early"));
-    peer_close(client);
+    peer_close(end_dialling(&early));
     tcp_close(late.listener);
 }
 
@@ -309,10 +281,13 @@ static uint64_t cpu_ms(void)
 static void a_server_without_descriptors_says_so_once_and_does_not_spin(void **state)
 {
     struct listener *listener = listen_at("127.0.0.1");
-    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real"), *peer = NULL;
+    struct dialling real = begin_dialling("127.0.0.1", tcp_port(listener), "real");
+    struct peer *peer = NULL;
     struct rlimit before, none;
     struct msg msg;
     (void)state;
+    start_dialling(&real);
+    rest_ms(100); /* it needs a descriptor, too */
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = STDERR_FILENO + 1, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -326,7 +301,7 @@ static void a_server_without_descriptors_says_so_once_and_does_not_spin(void **s
     assert_int_equal(count_of(warnings, "a connection cannot be accepted now: "), 1);
     assert_in_range(used_ms, 0, 200);
     peer_close(accept_greeting(listener, "real"));
-    peer_close(client);
+    peer_close(end_dialling(&real));
     tcp_close(listener);
 }
 
@@ -336,30 +311,33 @@ static void strangers_are_warned_of_and_a_real_client_gets_through(void **state)
         const char *bytes, *warning;
     } cases[] = {{"", "closed the connection before greeting"},
                  {"WEFT", "closed the connection before greeting"},
-                 {"WEFT01 H 000010\nhalf", "closed the connection before greeting"},
+                 {"WEFT02 H 000010\nhalf", "closed the connection before greeting"},
                  {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak Weft's protocol"},
                  {"\026\003\001\002", "does not speak Weft's protocol"},
-                 {"WEFT01 D ffffff\n", "announced a message of 16777215 bytes"},
-                 {"WEFT01 H ffffff\n", "announced a message of 16777215 bytes"},
-                 {"WEFT02 H 000000\n", "speaks version 02 of the protocol"},
-                 {"WEFT01 D 000002\nhi", "sent a message out of turn"},
-                 {"WEFT01 E 000000\n", "left with a message that cannot be read"}};
-    struct listener *listener = listen_at("127.0.0.1");
+                 {"WEFT02 D ffffff\n", "announced a message of 16777215 bytes"},
+                 {"WEFT02 H ffffff\n", "announced a message of 16777215 bytes"},
+                 {"WEFT01 H 000000\n", "speaks version 01 of the protocol"},
+                 {"WEFT02 D 000002\nhi", "sent a message out of turn"},
+                 {"WEFT02 H 000002\nhi", "sent a message out of turn"},
+                 {"WEFT02 R 00000f\nsecret required", "sent a message out of turn"},
+                 {"WEFT02 B 000010\n0000000000000000", "sent a message out of turn"},
+                 {"WEFT02 N 000002\nhi", "nonce cannot be read"},
+                 {"WEFT02 N 00000f\nnonce=\nsecret=0", "nonce cannot be read"},
+                 {"WEFT02 E 000000\n", "left with a message that cannot be read"}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct listener *listener = listen_at("127.0.0.1");
         warnings[0] = '\0';
         int fd = stranger(tcp_port(listener));
         assert_true(give(fd, cases[i].bytes, strlen(cases[i].bytes)));
         shutdown(fd, SHUT_WR);
-        struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real");
-        struct peer *server = accept_greeting(listener, "real");
+        struct met met = meet(listener, "127.0.0.1", "real");
         assert_contains(warnings, "ignored a connection from 127.0.0.1 port ");
         assert_contains(warnings, cases[i].warning);
         close(fd);
-        peer_close(client);
-        peer_close(server);
+        part(&met);
+        tcp_close(listener);
     }
-    tcp_close(listener);
 }
 
 static void a_stranger_that_waits_is_told_why_it_is_refused(void **state)
@@ -368,15 +346,13 @@ static void a_stranger_that_waits_is_told_why_it_is_refused(void **state)
     int fd = stranger(tcp_port(listener));
     char answer[512] = "";
     (void)state;
-    assert_true(give(fd, "WEFT02 H 000000\n", FRAME_HEAD));
-    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real");
-    struct peer *server = accept_greeting(listener, "real");
+    assert_true(give(fd, "WEFT01 H 000000\n", FRAME_HEAD));
+    struct met met = meet(listener, "127.0.0.1", "real");
     assert_true(recv(fd, answer, sizeof answer - 1, MSG_DONTWAIT) > FRAME_HEAD);
-    assert_memory_equal(answer, "WEFT01 E ", 9);
-    assert_contains(answer, "speaks version 02 of the protocol, this is version 01");
+    assert_memory_equal(answer, "WEFT02 E ", 9);
+    assert_contains(answer, "speaks version 01 of the protocol, this is version 02");
     close(fd);
-    peer_close(client);
-    peer_close(server);
+    part(&met);
     tcp_close(listener);
 }
 
@@ -396,23 +372,27 @@ static void *send_byte_by_byte(void *arg)
     return NULL;
 }
 
+/* A client that does not wait for the server's nonce: without a secret it need not. */
+static const char slow_nonce[] =
+    "EFT02 N 000050\n"
+    "nonce=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\nsecret=0\n"
+    "WEFT02 H 000004\nslow";
+
 static void a_slow_client_keeps_nobody_waiting_and_gets_its_turn(void **state)
 {
     struct listener *listener = listen_at("127.0.0.1");
-    struct drip drip = {.fd = stranger(tcp_port(listener)), .bytes = "EFT01 H 000004\nslow"};
+    struct drip drip = {.fd = stranger(tcp_port(listener)), .bytes = slow_nonce};
     pthread_t thread;
     (void)state;
     assert_true(give(drip.fd, "W", 1));
-    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(listener), "real");
-    struct peer *server = accept_greeting(listener, "real");
+    struct met met = meet(listener, "127.0.0.1", "real");
     assert_int_equal(pthread_create(&thread, NULL, send_byte_by_byte, &drip), 0);
     struct peer *slow = accept_greeting(listener, "slow");
     pthread_join(thread, NULL);
     assert_string_equal(warnings, "");
     close(drip.fd);
     peer_close(slow);
-    peer_close(client);
-    peer_close(server);
+    part(&met);
     tcp_close(listener);
 }
 
@@ -446,7 +426,9 @@ static void silent_strangers_do_not_keep_a_real_client_out(void **state)
     uint64_t since_ms = clock_ms();
     for (size_t i = 0; i < LENGTH(fds); i++)
         fds[i] = stranger(tcp_port(a.listener));
-    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(a.listener), "real");
+    struct dialling real = begin_dialling("127.0.0.1", tcp_port(a.listener), "real");
+    start_dialling(&real);
+    struct peer *client = end_dialling(&real);
     int heard = peer_recv(client, &answer, NULL, NULL);
     uint64_t waited_ms = clock_ms() - since_ms;
     pthread_join(thread, NULL);
@@ -476,7 +458,9 @@ static void the_eldest_stranger_makes_room(void **state)
         fds[i] = stranger(tcp_port(a.listener));
         rest_ms(5);
     }
-    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(a.listener), "real");
+    struct dialling real = begin_dialling("127.0.0.1", tcp_port(a.listener), "real");
+    start_dialling(&real);
+    struct peer *client = end_dialling(&real);
     pthread_join(thread, NULL);
     assert_int_equal(a.status, 0);
     assert_string_equal(a.greeting.bytes, "real");
@@ -519,13 +503,11 @@ static void a_stranger_that_says_nothing_is_dropped_after_the_greeting_limit(voi
     while (clock_ms() - silent.since_ms < 5200)
         rest_ms(50);
     assert_true(recv(silent.fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
-    struct peer *client = dial_and_greet("127.0.0.1", tcp_port(silent.listener), "real");
-    struct peer *server = accept_greeting(silent.listener, "real");
+    struct met met = meet(silent.listener, "127.0.0.1", "real");
     assert_contains(warnings, "it did not greet within 5 s");
     assert_true(recv(silent.fd, &byte, 1, MSG_DONTWAIT) == 0);
     close(silent.fd);
-    peer_close(client);
-    peer_close(server);
+    part(&met);
     tcp_close(silent.listener);
 }
 

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP, the server: connections that exchange nonces and greet, several at once, so that none keeps
+ * another waiting. */
+#include "core/clock.h"
+#include "peer/names.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PENDING = 16, GREETING_MS = 5000 };
+enum { LINES = 10, LINES_MS = 10000 }; /* no more warnings than so many in so long */
+
+struct listener {
+    int fd;
+    unsigned port;
+    char address[64];
+    unsigned lines, more; /* warnings since lines_ms, and those that were left out */
+    uint64_t lines_ms;
+    bool hampered;                    /* connections wait that cannot be accepted now */
+    struct channel *pending[PENDING]; /* connected, not yet greeted */
+    char names[PENDING][72];
+};
+
+static int bind_one(int family, const struct sockaddr *address, socklen_t length)
+{
+    int on = 1, off = 0;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, address, length) || listen(fd, PENDING)) {
+        int status = -errno;
+        close(fd);
+        return status;
+    }
+    return fd;
+}
+
+/* All addresses: one socket for both families if there is IPv6, else IPv4 only. */
+static int bind_any(unsigned port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = bind_one(AF_INET6, (struct sockaddr *)&six, sizeof six);
+    if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
+        fd = bind_one(AF_INET, (struct sockaddr *)&four, sizeof four);
+    return fd;
+}
+
+static int bind_name(const char *name, unsigned port, const struct peer_terms *terms)
+{
+    struct addrinfo *found;
+    int status = names_resolve(name, port, clock_ms() + GREETING_MS, terms, &found);
+    if (status)
+        return status;
+    int fd = -EADDRNOTAVAIL;
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+        fd = bind_one(at->ai_family, at->ai_addr, at->ai_addrlen);
+    freeaddrinfo(found);
+    return fd >= 0 ? fd : fail(fd, "cannot listen on %s port %u: %s", name, port, strerror(-fd));
+}
+
+/* The address for people. */
+static void note_place(struct listener *l, const struct sockaddr *bound, socklen_t length)
+{
+    names_text(bound, length, l->address, sizeof l->address, false);
+    if (strcmp(l->address, "::") == 0)
+        snprintf(l->address, sizeof l->address, "all addresses");
+    else if (strcmp(l->address, "0.0.0.0") == 0)
+        snprintf(l->address, sizeof l->address, "all IPv4 addresses");
+}
+
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
+               const struct peer_terms *terms)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } bound = {.six = {0}};
+    socklen_t length = sizeof bound;
+    int fd = bind_address && *bind_address ? bind_name(bind_address, port, terms) : bind_any(port);
+    if (fd == -EADDRINUSE)
+        return fail(fd, "port %u is in use (another server?); choose another", port);
+    if (fd < 0)
+        return bind_address && *bind_address
+                   ? fd
+                   : fail(fd, "cannot listen on port %u: %s", port, strerror(-fd));
+    struct listener *l = calloc(1, sizeof *l);
+    if (!l || getsockname(fd, &bound.any, &length)) {
+        free(l);
+        close(fd);
+        return fail(-ENOMEM, "no memory for a listening port");
+    }
+    l->fd = fd;
+    note_place(l, &bound.any, length);
+    l->port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
+    *listener = l;
+    return 0;
+}
+
+unsigned tcp_port(const struct listener *listener)
+{
+    return listener->port;
+}
+
+const char *tcp_address(const struct listener *listener)
+{
+    return listener->address;
+}
+
+/* ---- warnings ---- */
+
+/* Strangers must not fill a log. */
+static void say_more(struct listener *l)
+{
+    if (clock_ms() - l->lines_ms < LINES_MS)
+        return;
+    if (l->more)
+        warn("ignored %u more connections", l->more);
+    l->lines = l->more = 0;
+    l->lines_ms = clock_ms();
+}
+
+static void say_ignored(struct listener *l, const char *name, const char *why)
+{
+    say_more(l);
+    if (l->lines++ < LINES)
+        warn("ignored a connection from %s: %s", name, why);
+    else
+        l->more++;
+}
+
+/* ---- connections ---- */
+
+static void drop(struct listener *l, int slot, const char *why)
+{
+    say_ignored(l, l->names[slot], why);
+    channel_close(l->pending[slot]);
+    l->pending[slot] = NULL;
+}
+
+/* Is one a better choice to make room: one that has said nothing, and the eldest of these? */
+static bool rather(const struct channel *one, const struct channel *other)
+{
+    return one->hello != other->hello ? one->hello : one->began_ms < other->began_ms;
+}
+
+/* Silent connections must not lock out a real client. */
+static int free_slot(struct listener *l)
+{
+    int chosen = 0;
+    for (int i = 0; i < PENDING; i++) {
+        if (!l->pending[i])
+            return i;
+        if (rather(l->pending[i], l->pending[chosen]))
+            chosen = i;
+    }
+    drop(l, chosen, "it did not greet, and others wait");
+    return chosen;
+}
+
+/* If accept fails, for example without a free descriptor, the connection stays in the backlog. This
+ * is reported once, and the wait does not poll the port meanwhile, which would be ready at once. */
+static void note_accept(struct listener *l, int error)
+{
+    bool hampered = error && error != EAGAIN && error != EINTR && error != ECONNABORTED;
+    if (hampered && !l->hampered)
+        warn("a connection cannot be accepted now: %s", strerror(error));
+    l->hampered = hampered;
+}
+
+/* A new connection gets a slot, if its sender may connect. */
+static void greet_next(struct listener *l, const struct peer_terms *terms)
+{
+    struct sockaddr_storage from;
+    socklen_t length = sizeof from;
+    char name[sizeof l->names[0]];
+    int on = 1;
+    int fd = accept4(l->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC);
+    note_accept(l, fd < 0 ? errno : 0);
+    if (fd < 0)
+        return;
+    names_text((struct sockaddr *)&from, length, name, sizeof name, true);
+    if (terms->allow && !names_allowed(terms->allow, (struct sockaddr *)&from)) {
+        say_ignored(l, name, "its address is not allowed");
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    int slot = free_slot(l);
+    if (channel_open(&l->pending[slot], fd, PEER_SERVER, terms))
+        return;
+    memcpy(l->names[slot], name, sizeof name);
+    if (hello_begin(l->pending[slot], terms->secret))
+        drop(l, slot, fail_reason());
+}
+
+/* 1 if this connection has greeted; one that never will is dropped with a warning. */
+static int look_at(struct listener *l, int slot)
+{
+    struct channel *c = l->pending[slot];
+    int status = hello_ready(c);
+    if (status == 1)
+        status = channel_ready(c, FRAME_GREETING);
+    if (status == 1)
+        return 1;
+    if (!status && clock_ms() - c->began_ms < GREETING_MS)
+        return 0;
+    if (!status)
+        fail(-ETIMEDOUT, "it did not greet within %d s", GREETING_MS / 1000);
+    else if (status == -ECONNRESET)
+        fail(status, "it closed the connection before greeting");
+    if (status == -EACCES)
+        hello_refuse(c);
+    else if (status == -EPROTO)
+        channel_farewell(c, status, fail_reason());
+    drop(l, slot, fail_reason());
+    return 0;
+}
+
+static void wait_for_any(const struct listener *l)
+{
+    struct pollfd fds[1 + PENDING];
+    nfds_t n = 0;
+    for (int i = 0; i < PENDING; i++)
+        if (l->pending[i])
+            fds[n++] = (struct pollfd){.fd = l->pending[i]->fd, .events = POLLIN};
+    if (!l->hampered)
+        fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
+    poll(fds, n, NAMES_SLICE_MS);
+}
+
+int tcp_accept(struct listener *l, const struct peer_terms *terms, struct peer **peer,
+               struct msg *greeting)
+{
+    for (;;) {
+        int status = names_stopped(terms);
+        if (status)
+            return status;
+        greet_next(l, terms);
+        say_more(l);
+        for (int i = 0; i < PENDING; i++) {
+            struct channel *c = l->pending[i];
+            if (!c || look_at(l, i) != 1)
+                continue;
+            channel_take(c, greeting);
+            l->pending[i] = NULL;
+            names_note(c);
+            c->peer.quiet_ms = PEER_QUIET_MS;
+            *peer = &c->peer;
+            return 0;
+        }
+        wait_for_any(l);
+    }
+}
+
+void tcp_close(struct listener *l)
+{
+    if (!l)
+        return;
+    for (int i = 0; i < PENDING; i++)
+        channel_close(l->pending[i]);
+    close(l->fd);
+    free(l);
+}
