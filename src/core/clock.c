@@ -12,7 +12,8 @@
 #include <cpuid.h>
 #endif
 
-enum { CALIBRATE_MS = 100, COST_PAIRS = 1000 };
+enum { CALIBRATE_MS = 100, COST_PAIRS = 1000, STEP_PAIRS = 1000, WORK = 32 };
+static const uint64_t step_ps_at_most = 10000000000; /* to look for the step */
 static const double calibration_tolerance = 1e-3;
 
 uint64_t clock_ns(void)
@@ -89,6 +90,51 @@ static double cost_ticks(const struct clock *clock)
     return (double)sum / (end - first);
 }
 
+/* Differences between reads that are some work apart, each at least one step, ascending; how many.
+ * The work differs, so that a fine clock shows many differences. */
+static int differences(const struct clock *clock, uint64_t *found)
+{
+    uint64_t since = clock_read(clock), most = clock_from_ps(clock, step_ps_at_most);
+    int n = 0;
+    while (n < STEP_PAIRS) {
+        uint64_t before = clock_read(clock), after;
+        for (volatile int work = n % WORK; work > 0; work--)
+            continue;
+        do
+            after = clock_read(clock);
+        while (after == before);
+        found[n++] = after - before;
+        if (after - since > most)
+            break;
+    }
+    qsort(found, (size_t)n, sizeof found[0], by_value);
+    return n;
+}
+
+/* The clock's step: how far apart its differences are. Those of one step may differ by a tick,
+ * because a step need not be a whole number of ticks; more neighbours are from a clock that counts
+ * every tick. The longest ones, and rare ones, are of interruptions. */
+static double step_ticks(const struct clock *clock)
+{
+    uint64_t found[STEP_PAIRS];
+    int n = differences(clock, found), use = n - n / 10;
+    double step = 0, last = 0;
+    for (int first = 0, end; first < use; first = end) {
+        double sum = (double)found[first];
+        for (end = first + 1; end < use && found[end] - found[end - 1] <= 1; end++)
+            sum += (double)found[end];
+        double mean = sum / (end - first);
+        if (end - first < use / 100)
+            continue;
+        if (found[end - 1] - found[first] > 1)
+            return 1;
+        if (!last || mean - last < step)
+            step = mean - last;
+        last = mean;
+    }
+    return step;
+}
+
 int clock_open(struct clock *clock, enum clock_kind kind)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -101,6 +147,7 @@ int clock_open(struct clock *clock, enum clock_kind kind)
         clock->ps_per_tick = shared_ps_per_tick;
     }
     clock->cost_ps = (uint64_t)(cost_ticks(clock) * clock->ps_per_tick + 0.5);
+    clock->step_ps = (uint64_t)(step_ticks(clock) * clock->ps_per_tick + 0.5);
     both_clocks(&clock->first_ticks, &clock->first_raw_ns);
     return 0;
 }

@@ -13,11 +13,12 @@ struct clock {
     enum clock_kind kind;
     double ps_per_tick;
     uint64_t cost_ps;                   /* the clock's own cost: two reads back to back */
+    uint64_t step_ps;                   /* the smallest amount by which it advances */
     uint64_t first_ticks, first_raw_ns; /* for the check of the calibration */
 };
 
-/* Prepares a clock and measures its cost. Cycles are calibrated against MONOTONIC_RAW for 100 ms,
- * once per process; -ENOTSUP if the CPU's counter is not invariant. */
+/* Prepares a clock and measures its cost and its step. Cycles are calibrated against MONOTONIC_RAW
+ * for 100 ms, once per process; -ENOTSUP if the CPU's counter is not invariant. */
 int clock_open(struct clock *clock, enum clock_kind kind);
 
 /* Compares the calibration with the rate since clock_open. -ERANGE and an error message if they
@@ -89,12 +90,32 @@ static inline uint64_t clock_to_ps(const struct clock *clock, uint64_t ticks)
     return (uint64_t)(int64_t)((double)(int64_t)ticks * clock->ps_per_tick + 0.5);
 }
 
+/* An interval between two reads that is shorter than this says nothing: the clock's own cost, or
+ * its steps, are most of it. */
+static inline uint64_t clock_least_ps(const struct clock *clock)
+{
+    uint64_t steps = 3 * clock->step_ps, costs = 2 * clock->cost_ps;
+    return steps > costs ? steps : costs;
+}
+
 /* How many ticks last at least this long. */
 static inline uint64_t clock_from_ps(const struct clock *clock, uint64_t ps)
 {
     double ticks = (double)ps / clock->ps_per_tick;
     uint64_t whole = (uint64_t)ticks;
     return whole + ((double)whole < ticks);
+}
+
+/* What was begun before ends before what comes after it begins. */
+static inline void cpu_fence(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("lfence" : : : "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile("dsb ish\n\tisb" : : : "memory");
+#else
+    __sync_synchronize();
+#endif
 }
 
 static inline void cpu_relax(void)
