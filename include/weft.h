@@ -57,9 +57,10 @@ struct weft_params {
                              two; a result for each */
     uint64_t iterations;  /* per size; 0: no limit */
     uint64_t duration_ms; /* per size; 0: no limit. latency: not 0 overrides iterations */
-    uint64_t warmup;      /* iterations before anything counts */
-    uint64_t gap_ns;      /* latency: between two operations */
-    uint64_t window;      /* stream of am: messages that the other end has not acknowledged */
+    uint64_t warmup; /* iterations before anything counts; ping-pong and stream: as many of them
+                        as 100 ms allow */
+    uint64_t gap_ns; /* latency: between two operations */
+    uint64_t window; /* stream of am: messages that the other end has not acknowledged */
     uint64_t outstanding; /* stream: operations under way whose completion is waited for */
     const char *layout;   /* ping-pong and stream: "short", "bcopy", "zcopy"; NULL: the first that
                              the fabric has for the size */
@@ -79,6 +80,8 @@ struct weft_params {
     uint64_t service;   /* * of the NIC */
     int cpu;            /* * this end runs there while it measures; -1: anywhere */
     const volatile sig_atomic_t *stop; /* * not 0: end early, with -EINTR; may be NULL */
+    uint64_t ops_per_sample; /* latency: operations, one after the other, that are timed together;
+                                a sample is their mean. 1 to 1000 */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */
@@ -116,7 +119,8 @@ struct weft_result {
     int final;
     uint64_t size;
     uint64_t iterations, transferred; /* operations and bytes that the other end has */
-    double elapsed_s;                 /* without reports; latency: not a number, gaps are in it */
+    double elapsed_s;                 /* from the first post to the last completion, without
+                                         reports; latency: not a number, gaps are in it */
     struct weft_figure latency_us;    /* ping-pong: half the round trip; stream: between two posts;
                                          latency: typical and overall */
     struct weft_figure bandwidth;     /* bytes per second; not latency */
@@ -131,6 +135,13 @@ struct weft_result {
     /* Both ways, final: what the other end sent meanwhile. */
     uint64_t reverse_iterations;
     double reverse_elapsed_s;
+    /* A sample is the mean of so many operations. Figures of samples below the resolution are not
+     * known, only that they are below it; resolved: the median is not. */
+    uint64_t samples, ops_per_sample;
+    double resolution_us;
+    int resolved;
+    uint64_t clamped; /* samples no longer than the clock's own cost, which read 0 */
+    uint64_t warmup;  /* iterations that ran before anything counted */
 };
 
 static inline void weft_result_init(struct weft_result *result)

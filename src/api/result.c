@@ -96,7 +96,13 @@ static void fill(struct api_report *r, const struct result *from, struct weft_re
         .fabric = r->shown.fabric,
         .completion_proves = r->shown.proves,
         .reverse_iterations = from->reverse_count,
-        .reverse_elapsed_s = isnan(from->reverse_elapsed_s) ? 0 : from->reverse_elapsed_s};
+        .reverse_elapsed_s = isnan(from->reverse_elapsed_s) ? 0 : from->reverse_elapsed_s,
+        .samples = s->count,
+        .ops_per_sample = from->sampling.ops,
+        .resolution_us = from->sampling.resolution_ns / 1000,
+        .resolved = from->sampling.resolved,
+        .clamped = from->sampling.clamped,
+        .warmup = from->warmup};
     if (isnan(from->latency_us.typical)) {
         result->latency_us.typical = stats_median_ps(s) * unit;
         result->latency_us.overall = s->mean_ps * unit;

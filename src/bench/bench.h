@@ -33,7 +33,8 @@ enum {
     OP_HALVES = 8,      /* each buffer has a half to send from and one to receive into */
     OP_NO_LAYOUTS = 16, /* a value, not bytes: layout short alone */
     OP_RETURNS = 32,    /* its completion brings something back from the target */
-    OP_ASKS = 64        /* verifying asks the other end, which must not be busy itself */
+    OP_ASKS = 64,       /* verifying asks the other end, which must not be busy itself */
+    OP_REPEATS = 128    /* within one sample it does without its `before` */
 };
 
 /* Initiator, outside the timing, around an operation that is then alone and whose data is checked;
@@ -106,6 +107,7 @@ struct result;
 struct column {
     const char *title;
     double (*us)(const struct result *result);
+    bool spread; /* of the samples: may be less than the clock resolves, if they are not */
 };
 
 /* How it is measured. A file of its own, method_NAME.c, and a line in methods.def. */
@@ -142,12 +144,23 @@ struct figure {
     double overall; /* the average of all */
 };
 
+/* What a sample is, and whether the clock can tell samples apart. */
+struct sampling {
+    uint64_t ops;         /* operations per sample, which is their mean */
+    double resolution_ns; /* of the samples: figures below it are not known */
+    uint64_t clamped;     /* samples that were no longer than the clock's own cost: they read 0 */
+    bool resolved;        /* the median is not below the resolution */
+};
+
 /* What came of one size. What is not known is NULL, or not a number. */
 struct result {
     uint64_t size, count, bytes; /* count: operations that are known to have arrived */
     const struct stats *stats;   /* in units of: */
     double us_per_unit;
-    double elapsed_s; /* without reports; not a number where gaps are in it */
+    struct sampling sampling;
+    uint64_t warmup;  /* iterations that ran before anything counted */
+    double elapsed_s; /* from the first post to the last completion that was confirmed, without
+                         reports; not a number where gaps are in it */
     struct figure latency_us, bandwidth, rate;
     const struct series *series;
     struct interference interference;

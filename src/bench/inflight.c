@@ -10,7 +10,6 @@
 enum {
     POLLS_PER_LOOK = 1024,
     POLLS_PER_YIELD = 64,
-    LONG_BYTES = 1 << 20,         /* from here on a poll may take long: look every time */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
     POLLED = 16,

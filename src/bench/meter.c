@@ -3,12 +3,14 @@
  * with the clock stopped. */
 #include "bench/run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 /* A look at the other end costs some hundred nanoseconds: this often is enough to notice. */
 static const uint64_t look_ps = 100000000000;
 static const uint64_t ps_per_ms = 1000000000;
+enum { WARMUP_MS = 100 };
 
 /* ---- clock and statistics ---- */
 
@@ -20,6 +22,7 @@ int meter_open(struct run *run)
     int status = clock_open(&m->clock, (enum clock_kind)kind);
     if (status == -ENOTSUP && !local->clock)
         status = clock_open(&m->clock, CLOCK_GETTIME);
+    m->parts = run->legs * run->spec->count.ops_per_sample;
     return status ? status
                   : stats_open(&m->stats, local->keep_samples ? run->spec->count.iterations : 0);
 }
@@ -37,6 +40,7 @@ void meter_reset(struct run *run)
     *m = (struct meter){
         .clock = m->clock,
         .stats = m->stats,
+        .parts = m->parts,
         .look = clock_from_ps(&m->clock, look_ps),
         .interval =
             run->out.report ? clock_from_ps(&m->clock, spec->local.interval_ms * ps_per_ms) : 0,
@@ -46,6 +50,7 @@ void meter_reset(struct run *run)
     run->out.result = (struct result){.size = run->size,
                                       .stats = m->stats,
                                       .us_per_unit = m->clock.ps_per_tick / 1e6 / run->legs,
+                                      .sampling = {.ops = m->parts / run->legs},
                                       .series = &run->out.series,
                                       .elapsed_s = NAN,
                                       .latency_us = {NAN, NAN, NAN},
@@ -76,15 +81,9 @@ void meter_start(struct run *run)
     meter_plan(m, m->begin);
 }
 
-void meter_stop(struct run *run)
+static void meter_stop(struct run *run)
 {
     run->meter.elapsed += clock_read_unfenced(&run->meter.clock) - run->meter.begin;
-}
-
-void meter_go_on(struct run *run)
-{
-    run->meter.begin = clock_read_unfenced(&run->meter.clock);
-    meter_plan(&run->meter, run->meter.begin);
 }
 
 int meter_turn(struct run *run, uint64_t now)
@@ -108,7 +107,35 @@ int meter_turn(struct run *run, uint64_t now)
     return TURN_ON;
 }
 
+int meter_warm_up(struct run *run, int (*iterate)(struct run *run, uint64_t count, bool keep))
+{
+    struct meter fresh = run->meter;
+    uint64_t first = run->flight.number, asked = run->spec->count.warmup;
+    run->meter.interval = 0;
+    run->meter.duration = clock_from_ps(&run->meter.clock, WARMUP_MS * ps_per_ms);
+    int status = iterate(run, asked, false);
+    uint64_t ran = run->flight.number - first;
+    if (!status && ran < asked)
+        warn("the warm-up ended after %d ms: %" PRIu64 " of %" PRIu64 " iterations", WARMUP_MS, ran,
+             asked);
+    run->meter = fresh;
+    run->out.result.warmup = ran;
+    return status;
+}
+
 /* ---- figures ---- */
+
+void meter_judge(struct run *run)
+{
+    const struct result *r = &run->out.result;
+    struct sampling *s = &run->out.result.sampling;
+    const struct clock *clock = &run->meter.clock;
+    bool subtracts = run->method->subtracts;
+    double least_ps = (double)(clock_least_ps(clock) - (subtracts ? clock->cost_ps : 0));
+    s->resolution_ns = least_ps / 1000 / (double)(run->legs * s->ops);
+    s->clamped = subtracts ? run->meter.stats->buckets[0] : 0;
+    s->resolved = stats_median_ps(run->meter.stats) * r->us_per_unit * 1000 >= s->resolution_ns;
+}
 
 static double per(double amount, double of)
 {
@@ -148,6 +175,7 @@ static void fill(struct run *run)
     r->bandwidth = (struct figure){.typical = r->rate.typical * size,
                                    .recent = r->rate.recent * size,
                                    .overall = r->rate.overall * size};
+    meter_judge(run);
 }
 
 /* What came since the last report, as part of the run over time. */

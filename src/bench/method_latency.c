@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The latency method: one operation at a time, each timed, a gap after each. Between the two clock
- * reads there is the operation and nothing else. */
+ * reads there is the operation and nothing else; or, if asked for, several operations, each
+ * complete before the next begins. */
 #include "bench/run.h"
 
 #include <math.h>
 #include <sched.h>
 
 /* A run with a duration is split into about this many intervals, none shorter than this. */
-enum { BATCH = 64, INTERVALS = 100 };
+enum { BATCH = 64, INTERVALS = 100, PRINTED_PS = 1000 };
 static const uint64_t interval_ps = 10000000000;
 
 /* Before the header: at most so many operations, of at most so many bytes, so far apart. */
@@ -35,11 +36,13 @@ static void lengthen(struct interval *i, const uint64_t *ps, size_t n)
     i->count += n;
 }
 
+/* Samples that are printed one by one are those that count, to the digit. */
 static void flush(struct run *run, struct pace *pace)
 {
     uint64_t ps[BATCH];
+    uint64_t grain_ps = run->meter.stats->kept_room ? PRINTED_PS : 1;
     for (size_t i = 0; i < pace->waiting; i++)
-        ps[i] = meter_sample_ps(run, pace->ticks[i]);
+        ps[i] = (meter_sample_ps(run, pace->ticks[i]) + grain_ps / 2) / grain_ps * grain_ps;
     stats_add(run->meter.stats, ps, pace->waiting);
     if (run->meter.interval)
         lengthen(&pace->open, ps, pace->waiting);
@@ -112,6 +115,28 @@ static inline int timed(struct run *run, uint64_t *begin, uint64_t *end)
     return status;
 }
 
+/* Several operations as one iteration. What the op needs before each is in the time, unless it can
+ * do without. A long one may take a second: the other end must not be taken for lost meanwhile. */
+static int timed_together(struct run *run, uint64_t number, uint64_t *begin, uint64_t *end)
+{
+    const struct op *op = run->op;
+    uint64_t ops = run->spec->count.ops_per_sample;
+    bool steps = op->traits & OP_STEPS && !(op->traits & OP_REPEATS),
+         looks = run->size >= LONG_BYTES;
+    int status = steps ? op->verify.before(run, number) : 0;
+    *begin = clock_read(&run->meter.clock);
+    for (uint64_t i = 0; i < ops && !status; i++) {
+        status = run_once(run);
+        if (i + 1 < ops && steps && !status)
+            status = op->verify.before(run, number);
+        if (looks && !status)
+            status = peer_alive(run->session->peer);
+        cpu_fence();
+    }
+    *end = clock_read(&run->meter.clock);
+    return status;
+}
+
 /* One iteration with what the op, or verifying, needs around it. */
 static int surrounded(struct run *run, uint64_t number, uint64_t *begin, uint64_t *end)
 {
@@ -122,16 +147,24 @@ static int surrounded(struct run *run, uint64_t number, uint64_t *begin, uint64_
     return status || !run->verify || !verify->after ? status : verify->after(run, number);
 }
 
+/* How an iteration is made; NULL: of one operation alone. */
+static int (*way_of(const struct run *run))(struct run *, uint64_t, uint64_t *, uint64_t *)
+{
+    if (run->spec->count.ops_per_sample > 1)
+        return timed_together;
+    return run->verify || run->op->traits & OP_STEPS ? surrounded : NULL;
+}
+
 /* Iterations number, number + 1, ... up to count, or until the duration has passed. */
 static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t count, bool keep)
 {
-    bool more = run->verify || run->op->traits & OP_STEPS;
+    int (*way)(struct run *, uint64_t, uint64_t *, uint64_t *) = way_of(run);
     uint64_t begin = 0, end = 0;
     int what = TURN_ON;
     run->meter.begin = run->meter.reported = run->meter.looked = clock_read(&run->meter.clock);
     meter_plan(&run->meter, run->meter.begin);
     for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
-        int status = more ? surrounded(run, number + i, &begin, &end) : timed(run, &begin, &end);
+        int status = way ? way(run, number + i, &begin, &end) : timed(run, &begin, &end);
         if (status)
             return status;
         if (keep) {
@@ -169,12 +202,14 @@ static void fill(struct run *run)
     struct result *r = &run->out.result;
     struct interference now;
     r->us_per_unit = 1e-6;
-    r->count = run->meter.stats->count;
+    r->count = run->meter.stats->count * r->sampling.ops;
     r->bytes = r->count * run->size;
     r->final = true;
     interference_now(&now);
     interference_add(&r->interference, &run->meter.before, &now);
     interference_hint(run->session->roams, r->interference.switches, r->count);
+    r->warmup = run->spec->count.warmup;
+    meter_judge(run);
 }
 
 static int initiate(struct run *run)
@@ -207,6 +242,15 @@ static void preview_gap(const struct run *run)
             sched_yield();
 }
 
+/* As it will be in the run, but not verified. */
+static int preview_one(struct run *run, uint64_t number, uint64_t *begin, uint64_t *end)
+{
+    if (run->spec->count.ops_per_sample > 1)
+        return timed_together(run, number, begin, end);
+    int status = run->op->traits & OP_STEPS ? run->op->verify.before(run, number) : 0;
+    return status ? status : timed(run, begin, end);
+}
+
 /* The median of a few operations of the smallest size, to weigh the clock's cost against. */
 static int preview(struct run *run, double *median_ps)
 {
@@ -216,10 +260,7 @@ static int preview(struct run *run, double *median_ps)
     if (run->size > PREVIEW_MAX_BYTES)
         return 0;
     for (uint64_t i = 0; i < PREVIEWS && !status && clock_ns() - since_ns < preview_ns; i++) {
-        if (run->op->traits & OP_STEPS)
-            status = run->op->verify.before(run, i);
-        if (!status)
-            status = timed(run, &begin, &end);
+        status = preview_one(run, i, &begin, &end);
         if (status)
             break;
         uint64_t ps = meter_sample_ps(run, end - begin);
@@ -264,8 +305,11 @@ static double deviation(const struct result *r)
     return stats_deviation_ps(r->stats) / ps_per_us;
 }
 
-static const struct column columns[] = {
-    {"Min[us]", least}, {"Max[us]", most}, {"Mean[us]", mean}, {"StdDev[us]", deviation}, {0}};
+static const struct column columns[] = {{"Min[us]", least, false},
+                                        {"Max[us]", most, false},
+                                        {"Mean[us]", mean, false},
+                                        {"StdDev[us]", deviation, true},
+                                        {0}};
 
 static const char *samples(const struct spec *spec)
 {

@@ -75,12 +75,9 @@ static int iterate(struct run *run, uint64_t count, bool keep)
 static int initiate(struct run *run)
 {
     uint64_t most = run->spec->count.iterations ? run->spec->count.iterations : UINT64_MAX;
-    struct meter fresh = run->meter;
-    run->meter.duration = run->meter.interval = 0;
-    int status = iterate(run, run->spec->count.warmup, false);
+    int status = meter_warm_up(run, iterate);
     if (status)
         return status;
-    run->meter = fresh;
     uint64_t first = run->flight.number;
     status = iterate(run, most, true);
     if (status && status != -EINTR)

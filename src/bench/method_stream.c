@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stream method: one operation after the other, as many under way as are allowed. What counts
- * is what the other end has: before the clock is stopped, everything under way is waited for. */
+/* The stream method: one operation after the other, as many under way as are allowed. The clock
+ * runs from the first post until everything is confirmed, and stops for reports alone; what counts
+ * is what the other end has. */
 #include "bench/run.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Completions are waited for where they come late by nature; what is copied at once has as much
  * room as the fabric gives. */
@@ -74,100 +77,130 @@ static inline int next(struct run *run, unsigned pending, uint64_t window)
                : 0;
 }
 
-/* Samples wait for their buckets: one by one, each would hold up the next clock read. Where nothing
- * is under way between two operations they wait long, and the clock stands still meanwhile;
- * otherwise they go in small batches. */
-enum { SMALL = 64, LARGE = 4096 };
+/* Samples wait for their buckets: one by one, each would hold up the next clock read. An operation
+ * of less than 100 ns is not timed alone, because reading the clock and keeping the sample would
+ * slow down what is measured: then a sample is the mean of as many as last about 1 us. The first
+ * ones are timed alone, to see which it is. */
+enum { TRIAL = 1024, BATCH = 64 };
+static const double short_ps = 100000, sample_ps = 1000000, least_ps = 1000;
 
 struct batch {
-    size_t count;
-    uint64_t ticks[LARGE];
+    size_t count, room;
+    uint64_t ops; /* per sample */
+    uint64_t ticks[TRIAL];
 };
 
-static void empty(struct batch *b, uint64_t *buckets)
+static int by_value(const void *a, const void *b)
 {
-    for (size_t i = 0; buckets && i < b->count; i++)
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Operations per sample, by the last of the first ones: by then there are as many under way as may
+ * be. Of those the middle half, because a clock of coarse steps has no finer median. */
+static uint64_t choose_ops(const struct run *run, const struct batch *b)
+{
+    uint64_t last[TRIAL / 4], sum = 0;
+    size_t n = (b->count + 3) / 4, first = n / 4, end = n - first;
+    memcpy(last, b->ticks + b->count - n, n * sizeof last[0]);
+    qsort(last, n, sizeof last[0], by_value);
+    for (size_t i = first; i < end; i++)
+        sum += last[i];
+    double each_ps = (double)sum / (double)(end - first) * run->meter.clock.ps_per_tick;
+    if (each_ps >= short_ps)
+        return 1;
+    return (uint64_t)(sample_ps / (each_ps > least_ps ? each_ps : least_ps));
+}
+
+/* Of so many operations, as ticks of a whole sample. */
+static uint64_t whole(const struct batch *b, uint64_t ticks, uint64_t ops)
+{
+    return ops == b->ops ? ticks : ticks * b->ops / ops;
+}
+
+static void end_trial(struct run *run, struct batch *b)
+{
+    size_t samples = 0, n = b->count;
+    b->room = BATCH;
+    b->ops = choose_ops(run, b);
+    run->out.result.sampling.ops = b->ops;
+    run->out.result.us_per_unit /= (double)b->ops;
+    for (size_t at = 0; b->ops > 1 && at < n; at += b->ops) {
+        uint64_t ticks = 0, ops = n - at < b->ops ? n - at : b->ops;
+        for (size_t i = 0; i < ops; i++)
+            ticks += b->ticks[at + i];
+        b->ticks[samples++] = whole(b, ticks, ops);
+    }
+    b->count = samples ? samples : n;
+}
+
+static void put_away(struct run *run, struct batch *b, bool keep)
+{
+    uint64_t *buckets = run->meter.stats->buckets;
+    if (keep && b->count && b->room == TRIAL)
+        end_trial(run, b);
+    for (size_t i = 0; keep && i < b->count; i++)
         buckets[stats_bucket(b->ticks[i])]++;
     b->count = 0;
 }
 
-/* The loop itself, where most operations are done when the call returns: until the batch is full or
- * it is time to look up. */
-static int burst(struct run *run, uint64_t count, unsigned pending, struct batch *b,
-                 uint64_t *before)
+/* The loop itself, where most operations are done when the call returns. */
+static inline int plain(struct run *run, uint64_t ops, unsigned pending)
 {
     int (*post)(struct fabric * fabric, const struct xfer *xfer) = run->verb;
     struct fabric *handle = run->handle;
     const struct xfer *xfer = &run->xfer;
-    const struct clock clock = run->meter.clock;
-    uint64_t last = *before, next_look = run->meter.next;
-    size_t at = b->count, room = LARGE - at, end = at + (count < room ? count : room);
-    while (at < end) {
+    uint64_t done = 0;
+    int status = 0;
+    for (uint64_t i = 0; i < ops && !status; i++) {
         int got = post(handle, xfer);
         if (got == DONE)
-            run->flight.number++;
-        else if ((got = settle(run, got, pending))) {
-            b->count = at;
-            return got;
-        }
-        uint64_t now = clock_read_unfenced(&clock);
-        b->ticks[at++] = now - last;
-        last = now;
-        if (now >= next_look || (run->flight.pending && at >= SMALL))
-            break;
+            done++;
+        else
+            status = settle(run, got, pending);
     }
-    b->count = at;
-    *before = last;
-    return 0;
+    run->flight.number += done;
+    return status;
 }
 
-/* One by one: with verify, with acknowledgements, and operations of several steps. */
-static inline int single(struct run *run, unsigned pending, struct batch *b, uint64_t *before)
+/* With verify, with acknowledgements, and operations of several steps. */
+static inline int careful(struct run *run, uint64_t ops, unsigned pending)
 {
-    int status = run->verify ? checked_post(run) : next(run, pending, run->spec->pace.window);
-    if (status)
-        return status;
-    uint64_t now = clock_read_unfenced(&run->meter.clock);
-    b->ticks[b->count++] = now - *before;
-    *before = now;
-    return 0;
+    int status = 0;
+    for (uint64_t i = 0; i < ops && !status; i++)
+        status = run->verify ? checked_post(run) : next(run, pending, run->spec->pace.window);
+    return status;
 }
 
 static int iterate(struct run *run, uint64_t count, bool keep)
 {
     struct meter *m = &run->meter;
     struct inflight *f = &run->flight;
-    struct batch samples;
-    samples.count = 0;
-    uint64_t first = f->number;
-    uint64_t *buckets = keep ? m->stats->buckets : NULL;
+    struct batch b = {.room = TRIAL, .ops = 1};
+    uint64_t first = f->number, left;
     unsigned pending = most_pending(run);
     bool simple = !run->verify && !f->ack.local && !run->op->post;
     int what = TURN_ON;
     meter_start(run);
     uint64_t before = m->begin;
-    while (f->number - first < count && what == TURN_ON) {
-        int status = simple ? burst(run, count - (f->number - first), pending, &samples, &before)
-                            : single(run, pending, &samples, &before);
-        if (status) {
-            what = status;
+    while ((left = count - (f->number - first)) && what == TURN_ON) {
+        uint64_t ops = left < b.ops ? left : b.ops;
+        what = simple ? plain(run, ops, pending) : careful(run, ops, pending);
+        if (what)
             break;
-        }
-        bool due = before >= m->next, still = simple && !f->pending;
-        if (still)
-            meter_stop(run);
-        if (due || samples.count >= SMALL)
-            empty(&samples, buckets);
-        if (still) {
-            meter_go_on(run);
-            before = m->begin;
-        }
-        if (due) {
-            what = turn(run, before, first, keep && f->number - first < count);
+        uint64_t now = clock_read_unfenced(&m->clock);
+        b.ticks[b.count++] = whole(&b, now - before, ops);
+        before = now;
+        bool due = now >= m->next;
+        if (due || b.count == b.room)
+            put_away(run, &b, keep);
+        if (due)
+            what = turn(run, now, first, keep && f->number - first < count);
+        /* What is not an operation is not in a sample, unless operations went on meanwhile. */
+        if (due || (!b.count && !f->pending))
             before = clock_read_unfenced(&m->clock);
-        }
     }
-    empty(&samples, buckets);
+    put_away(run, &b, keep);
     return what < 0 ? what : 0;
 }
 
@@ -175,14 +208,11 @@ static int initiate(struct run *run)
 {
     struct inflight *f = &run->flight;
     uint64_t most = run->spec->count.iterations ? run->spec->count.iterations : UINT64_MAX;
-    struct meter fresh = run->meter;
-    run->meter.duration = run->meter.interval = 0;
-    int status = iterate(run, run->spec->count.warmup, false);
+    int status = meter_warm_up(run, iterate);
     if (!status)
         status = flight_until(run, 0, 0);
     if (status)
         return status;
-    run->meter = fresh;
     uint64_t first = f->number;
     status = iterate(run, most, true);
     if (!status)

@@ -69,6 +69,22 @@ static struct step step_of(const struct spec *spec, uint64_t number)
     }
 }
 
+/* In streams the operands stay: the value counts, or is exchanged for itself. */
+static struct step stream_step(const struct spec *spec)
+{
+    return (struct step){.operand = spec_amo_op(spec) == AMO_SUM};
+}
+
+/* So they do where a sample has several operations; here every comparison holds. */
+static struct step steady_step(const struct spec *spec)
+{
+    struct step step = cswap_step(spec_amo_compare(spec), 0);
+    step.operand = step.start;
+    if (spec_amo_op(spec) == AMO_AXOR)
+        step.compare = 3;
+    return step;
+}
+
 static void set_operands(struct run *run, const struct step *step)
 {
     char *base = run->session->buffer.address;
@@ -95,10 +111,9 @@ static int atomic_prepare(struct run *run)
     struct session *s = run->session;
     const struct spec *spec = run->spec;
     char *base = s->buffer.address;
-    /* In streams the operands stay: the value counts, or is exchanged for itself. */
-    struct step first = step_of(spec, 0);
-    if (run->method->ucx)
-        first = (struct step){.operand = spec_amo_op(spec) == AMO_SUM};
+    struct step first = run->method->ucx                 ? stream_step(spec)
+                        : spec->count.ops_per_sample > 1 ? steady_step(spec)
+                                                         : step_of(spec, 0);
     run->verb = run->fabric->atomic;
     run->xfer = (struct xfer){.local = &s->buffer,
                               .remote = &s->remote,
@@ -112,7 +127,7 @@ static int atomic_prepare(struct run *run)
     run->xfer.amo.result = base + RESULT;
     run->xfer.amo.operand = base + OPERAND;
     run->xfer.amo.compare = base + COMPARE;
-    memset(base + run->receive_at, 0, run->size);
+    model_number(spec_amo_type(spec), first.start, base + run->receive_at);
     set_operands(run, &first);
     return 0;
 }
@@ -292,7 +307,8 @@ const struct op op_atomic = {.name = "atomic",
                              .verb = VERB_ATOMIC,
                              .verbs = VERB(ATOMIC) | VERB(WRITE),
                              .hints = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING),
-                             .traits = OP_STREAMS | OP_STEPS | OP_HALVES | OP_NO_LAYOUTS | OP_ASKS,
+                             .traits = OP_STREAMS | OP_STEPS | OP_HALVES | OP_NO_LAYOUTS | OP_ASKS |
+                                       OP_REPEATS,
                              .legs = 1,
                              .label = atomic_label,
                              .called = atomic_called,

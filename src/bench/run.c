@@ -75,16 +75,26 @@ static int prepare_size(struct run *run, size_t size)
     return run->op->prepare(run);
 }
 
+static double short_ns(double ps)
+{
+    return ps < 9950 ? ps / 1000 : round(ps / 1000);
+}
+
+/* The share is of the trial, not of the run, which is still to come. */
 static void describe_clock(const struct run *run, double median_ps, char *text, size_t room)
 {
     const struct clock *clock = &run->meter.clock;
     const char *name = clock->kind == CLOCK_CYCLES ? "cycles" : "clock_gettime";
-    double cost_ps = (double)clock->cost_ps / run->legs;
-    int n = snprintf(text, room, "%s, %.0f ns per sample subtracted", name, cost_ps / 1000);
+    double cost_ps = (double)clock->cost_ps, part_ps = cost_ps / (double)run->meter.parts;
+    int n = snprintf(text, room, "%s, step %.3g ns, cost %.3g ns, %.3g ns per sample subtracted",
+                     name, short_ns((double)clock->step_ps), short_ns(cost_ps), short_ns(part_ps));
     if (n < 0 || (size_t)n >= room || !median_ps)
         return;
-    if (cost_ps > clock_share_worth_saying * median_ps)
-        snprintf(text + n, room - (size_t)n, " (%.0f %% of the median)", 100 * cost_ps / median_ps);
+    if (part_ps > median_ps)
+        snprintf(text + n, room - (size_t)n, " (estimate: more than the median)");
+    else if (part_ps > clock_share_worth_saying * median_ps)
+        snprintf(text + n, room - (size_t)n, " (estimate: %.0f %% of the median)",
+                 100 * part_ps / median_ps);
 }
 
 /* A few operations before the header, where the method has them. */

@@ -37,7 +37,8 @@ struct backoff {
 struct meter {
     struct clock clock;
     struct stats *stats;
-    uint64_t begin;   /* of the interval being measured; pauses are not in it */
+    uint64_t parts;   /* latency: a sample is what was timed, divided by this */
+    uint64_t begin;   /* of the interval being measured; reports are not in it */
     uint64_t elapsed; /* of the intervals before */
     uint64_t next;    /* when to look up from the loop */
     uint64_t look, looked, interval, reported, duration;
@@ -75,6 +76,10 @@ struct run {
 };
 
 /* ---- operations: inflight.c ---- */
+
+enum {
+    LONG_BYTES = 1 << 20
+}; /* from here on one may take long: look at the other end every time */
 
 /* Starts the operation: DONE, LATER, -EAGAIN or -errno. */
 static inline int run_post(struct run *run)
@@ -125,10 +130,8 @@ int meter_open(struct run *run);
 void meter_close(struct run *run);
 void meter_reset(struct run *run);
 
-/* Starts the clock; stops it while nothing is under way, and goes on. */
+/* Starts the clock. */
 void meter_start(struct run *run);
-void meter_stop(struct run *run);
-void meter_go_on(struct run *run);
 /* At a time that is due: signs of life, and what is to be done (enum turn), or -errno. */
 int meter_turn(struct run *run, uint64_t now);
 /* The loops look up when the next thing is due. */
@@ -136,13 +139,19 @@ void meter_plan(struct meter *meter, uint64_t now);
 /* Stops the clock, fills the result, reports unless final, and then starts it again. done:
  * iterations confirmed. */
 int meter_report(struct run *run, uint64_t done, bool final);
+/* Ping-pong and stream: the warm-up, by the loop that measures. It ends after its count or after
+ * 100 ms; the other end follows, because it counts what comes. */
+int meter_warm_up(struct run *run, int (*iterate)(struct run *run, uint64_t count, bool keep));
+/* Whether the clock resolves what was sampled. */
+void meter_judge(struct run *run);
 
-/* A sample in picoseconds, the clock's cost subtracted once, legs divided. */
+/* A sample in picoseconds: the clock's cost subtracted once, then divided by legs and operations.
+ */
 static inline uint64_t meter_sample_ps(const struct run *run, uint64_t ticks)
 {
-    uint64_t ps = clock_to_ps(&run->meter.clock, ticks);
+    uint64_t ps = clock_to_ps(&run->meter.clock, ticks), parts = run->meter.parts;
     ps = ps > run->meter.clock.cost_ps ? ps - run->meter.clock.cost_ps : 0;
-    return run->legs == 1 ? ps : (ps + run->legs / 2) / run->legs;
+    return parts == 1 ? ps : (ps + parts / 2) / parts;
 }
 
 /* ---- the target ---- */

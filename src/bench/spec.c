@@ -33,6 +33,9 @@ const struct opt spec_rows[] = {
      PARAM(duration_ms), .max = LONGEST_MS, .fallback = "0", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_WARMUP] = {.name = "warmup", .type = OPT_AMOUNT, FIELD(count.warmup), PARAM(warmup),
      .max = UINT64_MAX, .fallback = "10000", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_OPS_PER_SAMPLE] = {.name = "ops_per_sample", .type = OPT_NUMBER,
+     FIELD(count.ops_per_sample), PARAM(ops_per_sample), .min = 1, .max = 1000, .fallback = "1",
+     .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_GAP] = {.name = "gap_ns", .type = OPT_NUMBER, FIELD(pace.gap_ns), PARAM(gap_ns),
      .max = 3600000000000, .fallback = "0", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_WINDOW] = {.name = "window", .type = OPT_AMOUNT, FIELD(pace.window), PARAM(window),
@@ -180,6 +183,21 @@ static int check_counts(const struct spec *spec)
     return 0;
 }
 
+/* Several operations per sample are timed, and completed, but not looked at. */
+static int check_sampling(const struct spec *spec, const struct method *method)
+{
+    uint64_t ops = spec->count.ops_per_sample;
+    if (!ops)
+        return fail(-EINVAL, "0 operations per sample: at least 1");
+    if (ops > 1 && method->ucx)
+        return fail(-EINVAL, "%" PRIu64 " operations per sample are for latency, not for %s", ops,
+                    method->name);
+    if (ops > 1 && spec->data.verify)
+        return fail(-EINVAL, "verifying looks at every operation: not with %" PRIu64 " per sample",
+                    ops);
+    return 0;
+}
+
 int spec_check(const struct spec *spec)
 {
     const struct op *op = op_of(spec);
@@ -202,6 +220,8 @@ int spec_check(const struct spec *spec)
         status = check_sizes(spec);
     if (!status)
         status = check_counts(spec);
+    if (!status)
+        status = check_sampling(spec, method);
     if (!status)
         status = check_layout(spec, op, method);
     return status || !op->check ? status : op->check(spec);

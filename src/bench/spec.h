@@ -10,9 +10,10 @@
 
 /* How much is measured. */
 struct spec_count {
-    uint64_t iterations;  /* 0: no limit */
-    uint64_t duration_ms; /* 0: no limit */
-    uint64_t warmup;      /* iterations before anything counts */
+    uint64_t iterations;     /* 0: no limit */
+    uint64_t duration_ms;    /* 0: no limit */
+    uint64_t warmup;         /* iterations before anything counts; all but latency: for 100 ms */
+    uint64_t ops_per_sample; /* latency: operations that one iteration times together */
 };
 
 /* What follows what. */
@@ -73,6 +74,7 @@ enum spec_row {
     SPEC_ITERATIONS,
     SPEC_DURATION,
     SPEC_WARMUP,
+    SPEC_OPS_PER_SAMPLE,
     SPEC_GAP,
     SPEC_WINDOW,
     SPEC_OUTSTANDING,

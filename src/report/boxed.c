@@ -117,21 +117,38 @@ static void number(const struct report_boxed *b, const char *before, int width, 
     fprintf(b->out, "%s%*s", before, width, text);
 }
 
-static void boxed_row(const struct report_boxed *b, const struct result *r)
+/* A figure of the samples; what they are too short for is not printed as measured. */
+static void sample_text(const struct result *r, double us, char *text, size_t room)
+{
+    if (report_below(r, us))
+        report_below_text(r, text, room);
+    else
+        snprintf(text, room, "%.3f", us);
+}
+
+static void percentile_text(const struct result *r, double percent, char *text, size_t room)
 {
     struct percentile p;
+    if (report_percentile(r, percent, &p))
+        snprintf(text, room, "-");
+    else
+        sample_text(r, p.us, text, room);
+}
+
+static void boxed_row(const struct report_boxed *b, const struct result *r)
+{
+    char text[32];
+    sample_text(r, r->latency_us.typical, text, sizeof text);
     number(b, "", 14, 0, (double)r->count);
-    fprintf(b->out, " %9.3f %9.3f %9.3f", r->latency_us.typical, r->latency_us.recent,
-            r->latency_us.overall);
+    fprintf(b->out, " %9s %9.3f %9.3f", text, r->latency_us.recent, r->latency_us.overall);
     number(b, " ", 10, 2, r->bandwidth.recent / mib);
     number(b, " ", 10, 2, r->bandwidth.overall / mib);
     number(b, " ", 11, 0, r->rate.recent);
     number(b, " ", 11, 0, r->rate.overall);
-    for (size_t i = 0; i < percentiles_of(b); i++)
-        if (report_percentile(r, b->percentiles[i], &p))
-            fprintf(b->out, " %*s", PERCENTILE, "-");
-        else
-            fprintf(b->out, " %*.3f", PERCENTILE, p.us);
+    for (size_t i = 0; i < percentiles_of(b); i++) {
+        percentile_text(r, b->percentiles[i], text, sizeof text);
+        fprintf(b->out, " %*s", PERCENTILE, text);
+    }
     fputc('\n', b->out);
 }
 
@@ -151,16 +168,16 @@ static void fields(const struct report_boxed *b, const char *list)
 
 static void csv_row(const struct report_boxed *b, const struct result *r)
 {
-    struct percentile p;
+    char text[32];
     fields(b, b->labels);
-    fprintf(b->out, "%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->count,
-            r->latency_us.typical, r->latency_us.recent, r->latency_us.overall,
-            r->bandwidth.recent / mib, r->bandwidth.overall / mib, r->rate.recent, r->rate.overall);
-    for (size_t i = 0; i < percentiles_of(b); i++)
-        if (report_percentile(r, b->percentiles[i], &p))
-            fputs(",-", b->out);
-        else
-            fprintf(b->out, ",%.3f", p.us);
+    sample_text(r, r->latency_us.typical, text, sizeof text);
+    fprintf(b->out, "%" PRIu64 ",%s,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->count, text,
+            r->latency_us.recent, r->latency_us.overall, r->bandwidth.recent / mib,
+            r->bandwidth.overall / mib, r->rate.recent, r->rate.overall);
+    for (size_t i = 0; i < percentiles_of(b); i++) {
+        percentile_text(r, b->percentiles[i], text, sizeof text);
+        fprintf(b->out, ",%s", text);
+    }
     fputc('\n', b->out);
 }
 

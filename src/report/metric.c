@@ -60,6 +60,20 @@ int report_percentile(const struct result *r, double percent, struct percentile 
     return status;
 }
 
+/* ---- what the clock resolves ---- */
+
+bool report_below(const struct result *r, double us)
+{
+    return us * 1000 < r->sampling.resolution_ns;
+}
+
+void report_below_text(const struct result *r, char *text, size_t room)
+{
+    char number[24];
+    unit_us(ceil(r->sampling.resolution_ns - 1e-9) / 1000, number, sizeof number);
+    snprintf(text, room, "<%s", number);
+}
+
 /* ---- metrics ---- */
 
 enum unit { UNIT_TIME, UNIT_BYTES, UNIT_PLAIN };
@@ -242,6 +256,16 @@ int condition_parse(const char *text, bool rates, struct condition *c)
     return 0;
 }
 
+/* The bound is shorter than what the clock resolves, and so is what it is to be compared with; of a
+ * size that is not resolved, no figure can be. The mean over an elapsed time is not one of the
+ * samples. */
+bool condition_too_fine(const struct condition *c, const struct result *r, double value)
+{
+    bool timed = !c->metric || (c->metric->unit == UNIT_TIME &&
+                                !(c->metric->get == report_mean_us && isfinite(r->elapsed_s)));
+    return timed && report_below(r, c->bound) && (!r->sampling.resolved || report_below(r, value));
+}
+
 enum verdict condition_judge(const struct condition *c, const struct result *r, double *value)
 {
     struct percentile p;
@@ -252,7 +276,7 @@ enum verdict condition_judge(const struct condition *c, const struct result *r, 
         *value = c->metric->get(r);
     else if (!c->metric && !report_percentile(r, c->percent, &p))
         *value = p.us;
-    if (isnan(*value))
+    if (isnan(*value) || condition_too_fine(c, r, *value))
         return VERDICT_UNKNOWN;
     bool met = c->relation == AT_LEAST  ? *value >= c->bound
                : c->relation == AT_MOST ? *value <= c->bound

@@ -41,6 +41,12 @@ int report_percentile(const struct result *result, double percent, struct percen
 /* As in the tool's table: of the samples, or elapsed time / messages. */
 double report_mean_us(const struct result *result);
 
+/* A figure of the samples is below what the clock resolves: all that is known of it. */
+bool report_below(const struct result *result, double us);
+
+/* Such a figure as it is shown: "<0.022", rounded up. */
+void report_below_text(const struct result *result, char *text, size_t room);
+
 /* A condition of --fail-if: METRIC[@SIZE] RELATION BOUND. */
 struct condition {
     const char *text;
@@ -55,9 +61,13 @@ enum verdict { VERDICT_NONE, VERDICT_PASSED, VERDICT_FAILED, VERDICT_UNKNOWN };
 /* rates: the tool has bandwidth and message rate. -EINVAL and an error message. */
 int condition_parse(const char *text, bool rates, struct condition *condition);
 
-/* Failed: the condition holds. None: it is about another size; unknown: too few samples. */
+/* Failed: the condition holds. None: it is about another size; unknown: too few samples, or its
+ * bound is too fine for the clock. */
 enum verdict condition_judge(const struct condition *condition, const struct result *result,
                              double *value);
+
+bool condition_too_fine(const struct condition *condition, const struct result *result,
+                        double value);
 
 /* How many samples are needed to judge it. */
 double condition_needs(const struct condition *condition);

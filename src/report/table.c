@@ -106,6 +106,17 @@ static void titles(struct report_table *t)
     t->titled = true;
 }
 
+static void cell(const struct report_table *t, int width, const struct result *result, double us,
+                 bool known)
+{
+    char text[32];
+    if (!known && report_below(result, us))
+        report_below_text(result, text, sizeof text);
+    else
+        unit_us(us, text, sizeof text);
+    fprintf(t->out, "  %*s", width, text);
+}
+
 static int table_row(struct report *report, const struct result *result)
 {
     struct report_table *t = (struct report_table *)report;
@@ -113,17 +124,16 @@ static int table_row(struct report *report, const struct result *result)
         titles(t);
     fprintf(t->out, "%*" PRIu64 "  %*" PRIu64, t->facts->op->words->size_width, result->size,
             COLUMN, result->count);
-    for (const struct column *c = t->facts->method->columns; c->title; c++) {
-        char text[32];
-        unit_us(c->us(result), text, sizeof text);
-        fprintf(t->out, "  %*s", COLUMN, text);
-    }
+    for (const struct column *c = t->facts->method->columns; c->title; c++)
+        cell(t, COLUMN, result, c->us(result), c->spread && result->sampling.resolved);
     for (const double *p = t->percentiles; *p; p++) {
-        char title[32], text[32] = "-";
+        char title[32];
         struct percentile at;
-        if (!report_percentile(result, *p, &at))
-            unit_us(at.us, text, sizeof text);
-        fprintf(t->out, "  %*s", percentile_title(*p, title, sizeof title), text);
+        int width = percentile_title(*p, title, sizeof title);
+        if (report_percentile(result, *p, &at))
+            fprintf(t->out, "  %*s", width, "-");
+        else
+            cell(t, width, result, at.us, false);
     }
     fputc('\n', t->out);
     t->open = true;

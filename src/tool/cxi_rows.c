@@ -22,6 +22,7 @@ enum {
     AT_ITERS,
     AT_DURATION,
     AT_WARMUP,
+    AT_OPS,
     AT_GAP,
     AT_SIZE,
     AT_MIN_SIZE,
@@ -129,6 +130,12 @@ static int show_duration(const void *header, char *text, size_t room)
 {
     uint64_t duration_ms = spec_of(header)->count.duration_ms;
     return duration_ms ? snprintf(text, room, "%" PRIu64 " seconds", duration_ms / 1000) : NO_LINE;
+}
+
+static int show_ops(const void *header, char *text, size_t room)
+{
+    uint64_t ops = spec_of(header)->count.ops_per_sample;
+    return ops > 1 ? snprintf(text, room, "%" PRIu64, ops) : NO_LINE;
 }
 
 static int show_gap(const void *header, char *text, size_t room)
@@ -395,6 +402,11 @@ const struct opt cxi_rows[] = {
      .word = "TYPE", .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "What to time with: cycles or clock_gettime\n"
              "(default: {default})"},
+    {.name = "ops-per-sample", OF(OPS_PER_SAMPLE), .fallback = "1", .word = "N", .takes = CXI_ALL,
+     .flags = OPT_OURS,
+     .help = "Operations that each iteration times together; a\n"
+             "sample is their mean (default: {default})",
+     .header = AT_OPS, .label = "Ops per Sample", .show = show_ops},
     {.name = "ignore-cpu-freq-mismatch", OF(IGNORE_MISMATCH), .takes = CXI_ALL,
      .flags = OPT_OURS,
      .help = "Only warn when the cycle counter's rate changed"},

@@ -28,6 +28,13 @@ static void find(struct output *o, int i, const struct result *result)
         return;
     if (o->entry.label && *o->entry.label)
         snprintf(label, sizeof label, "%.150s, ", o->entry.label);
+    if (verdict == VERDICT_UNKNOWN && condition_too_fine(c, result, value)) {
+        o->unsure++;
+        fprintf(o->findings.out,
+                "cannot tell whether %s: %ssize %llu: the clock resolves %.3g ns\n", c->text, label,
+                (unsigned long long)result->size, result->sampling.resolution_ns);
+        return;
+    }
     if (verdict == VERDICT_UNKNOWN) {
         o->unsure++;
         fprintf(o->findings.out,
@@ -40,6 +47,30 @@ static void find(struct output *o, int i, const struct result *result)
     condition_value(c, value, text, sizeof text);
     fprintf(o->findings.out, "failed, because %s: %ssize %llu has %s\n", c->text, label,
             (unsigned long long)result->size, text);
+}
+
+/* ---- what the clock resolves ---- */
+
+static void note_unresolved(struct output *o, const struct result *r)
+{
+    const struct facts *f = o->entry.facts;
+    if (r->sampling.resolved || !r->stats->count)
+        return;
+    if (!o->unresolved++)
+        snprintf(o->unresolved_text, sizeof o->unresolved_text,
+                 "size %llu: the clock (step %.0f ns, cost %.0f ns) resolves intervals of %.0f ns, "
+                 "and half of them are shorter%s",
+                 (unsigned long long)r->size, (double)f->clock->step_ps / 1000,
+                 (double)f->clock->cost_ps / 1000, (double)clock_least_ps(f->clock) / 1000,
+                 f->method->ucx ? "" : "; --ops-per-sample N times N operations together");
+}
+
+static void say_unresolved(const struct output *o)
+{
+    if (o->unresolved == 1)
+        warn("not resolved: %s", o->unresolved_text);
+    else if (o->unresolved)
+        warn("not resolved: %u results, first %s", o->unresolved, o->unresolved_text);
 }
 
 /* ---- what bench tells ---- */
@@ -96,6 +127,7 @@ static void add(struct output *o, const struct result *result)
     struct entry entry = o->entry;
     entry.options = o->batch ? entry.options : NULL;
     document_add(&o->document, &entry);
+    note_unresolved(o, result);
     for (int i = 0; i < o->condition_count; i++)
         find(o, i, &shown);
 }
@@ -276,8 +308,10 @@ int output_close(struct output *o, int code, const char *reason)
     progress_clear();
     snprintf(why, sizeof why, "%s", code ? reason : "");
     /* Of a run that failed, this is not what the user needs to know. */
-    if (code == EXIT_DONE)
+    if (code == EXIT_DONE) {
+        say_unresolved(o);
         interference_say(&o->disturbed);
+    }
     if (code == EXIT_DONE)
         find_idle(o);
     say_findings(o);

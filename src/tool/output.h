@@ -53,6 +53,8 @@ struct output {
     int condition_count;
     struct document document;
     unsigned judged[OUTPUT_CONDITIONS]; /* how many results each looked at */
+    unsigned unresolved;                /* results that the clock does not resolve */
+    char unresolved_text[256];          /* the first of them */
     unsigned failed, unsure;
     struct membuf findings; /* a line each */
 };

@@ -35,7 +35,7 @@ REFUSAL_S = 2
 RULE = lines_of(transcripts.read("ucx_perftest_latency"))[-2]
 FIELDS = ["iterations", "typical_lat", "avg_lat", "overall_lat", "avg_bw", "overall_bw", "avg_mr",
           "overall_mr"]
-ROW = re.compile(r"^(?=.{14} )( *\d+) ( *\d+\.\d{3}) ( *\d+\.\d{3}) ( *\d+\.\d{3})"
+ROW = re.compile(r"^(?=.{14} )( *\d+) ( *<?\d+\.\d{3}) ( *\d+\.\d{3}) ( *\d+\.\d{3})"
                  r" ( *\d+\.\d{2}) ( *\d+\.\d{2}) ( *\d+) ( *\d+)$")
 WIDTHS = (14, 9, 9, 9, 10, 10, 11, 11)
 
@@ -59,7 +59,7 @@ def row_of(line, *words):
     match = ROW.match(line)
     check(match, "no row", line, *words)
     equal(tuple(len(field) for field in match.groups()), WIDTHS, line, *words)
-    return [float(field) for field in match.groups()]
+    return [float(field.replace("<", "")) for field in match.groups()]
 
 
 def sane(numbers, size, *words):

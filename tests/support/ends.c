@@ -145,13 +145,13 @@ static void expect_histogram(const struct weft_result *r)
         assert_true(count > 0);
         assert_true(low >= before && high >= low);
         before = low;
-        if (sum < (r->iterations + 1) / 2 && sum + count >= (r->iterations + 1) / 2) {
+        if (sum < (r->samples + 1) / 2 && sum + count >= (r->samples + 1) / 2) {
             middle_low = low;
             middle_high = high;
         }
         sum += count;
     }
-    assert_int_equal(sum, r->iterations);
+    assert_int_equal(sum, r->samples);
     assert_true(r->latency_us.typical >= middle_low * (1 - 1e-9));
     assert_true(r->latency_us.typical <= middle_high * (1 + 1e-9));
 }
@@ -166,7 +166,7 @@ static void expect_percentiles(const struct weft_params *p, const struct weft_re
     for (size_t i = 0; i < count; i++) {
         const struct weft_percentile *q = &r->percentiles[i];
         double beyond =
-            (double)r->iterations - ceil((double)r->iterations * q->percent / 100 * (1 - 1e-12));
+            (double)r->samples - ceil((double)r->samples * q->percent / 100 * (1 - 1e-12));
         close_to(q->percent, p->percentiles[i]);
         if (beyond < 10) {
             assert_true(isnan(q->us) && isnan(q->low_us) && isnan(q->high_us));
@@ -200,6 +200,23 @@ static void expect_rates(const struct weft_params *p, const struct weft_result *
     close_to(r->rate.recent * r->latency_us.recent * legs, 1e6);
 }
 
+/* All operations are in samples; several in one only where they are too short to be timed alone. */
+static void expect_sampling(const struct weft_params *p, const struct weft_result *r)
+{
+    bool latency = strcmp(p->method, "latency") == 0, stream = strcmp(p->method, "stream") == 0;
+    assert_true(r->samples * r->ops_per_sample >= r->iterations);
+    assert_true(r->resolution_us > 0);
+    assert_int_equal(r->resolved, r->latency_us.typical >= r->resolution_us);
+    if (latency)
+        assert_int_equal(r->ops_per_sample, p->ops_per_sample);
+    else if (!stream)
+        assert_int_equal(r->ops_per_sample, 1);
+    if (latency || !stream)
+        assert_int_equal(r->samples * r->ops_per_sample, r->iterations);
+    assert_true(latency ? r->warmup == p->warmup : r->warmup <= p->warmup);
+    assert_true(latency || !r->clamped);
+}
+
 void expect_figures(const struct end *end)
 {
     const struct weft_params *p = &end->params;
@@ -215,6 +232,7 @@ void expect_figures(const struct end *end)
     assert_true(r->latency_us.typical >= 0);
     assert_true(r->min_us <= r->latency_us.typical && r->latency_us.typical <= r->max_us);
     assert_true(r->deviation_us >= 0 && r->deviation_us <= r->max_us - r->min_us);
+    expect_sampling(p, r);
     expect_histogram(r);
     expect_percentiles(p, r);
 }

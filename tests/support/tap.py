@@ -416,10 +416,10 @@ def lines_of(text):
 
 
 def sentences(process):
-    """Lines of stderr, without the remark on what the machine did meanwhile."""
+    """Lines of stderr, without remarks on what the machine did meanwhile and what its clock resolves."""
     return [line for line in lines_of(process.err)
-            if ": disturbed while measuring: " not in line and
-            ": both ends seem to have run on one CPU" not in line]
+            if not re.search(": (disturbed while measuring|not resolved|both ends seem to have run on "
+                             "one CPU|the warm-up ended after [0-9]+ ms)", line)]
 
 
 def preempted(process):
@@ -464,10 +464,17 @@ def header_value(process, label):
 
 
 def rows_of(process):
-    """[(size, count, min, max, mean, deviation)] of the results, latencies as printed."""
-    found = re.findall(r"^ *(\d+)  +(\d+)  +([\d.]+)  +([\d.]+)  +([\d.]+)  +([\d.]+)$",
-                       process.out, re.M)
+    """[(size, count, min, max, mean, deviation)] of the results, latencies as printed: a number, or
+    "<" and one that it is below."""
+    found = re.findall(r"^ *(\d+)  +(\d+)" + 4 * r"  +(<?[\d.]+)" + "$", process.out, re.M)
     return [(int(size), int(count), *numbers) for size, count, *numbers in found]
+
+
+def fits(text, value):
+    """Is this what the value reads, to the last digit? "<0.022" is all that is known below that."""
+    if text.startswith("<"):
+        return value < float(text[1:])
+    return abs(float(text) - value) <= 0.5001 * 10 ** -len(text.partition(".")[2])
 
 
 def samples_of(process):
@@ -485,7 +492,7 @@ def samples_of(process):
 
 def mask_fields(line):
     """Right-aligned numbers become as many marks as the field is wide."""
-    return re.sub(r" *\d+(\.\d+)?", lambda m: "#" * len(m.group()), line)
+    return re.sub(r" *<?\d+(\.\d+)?", lambda m: "#" * len(m.group()), line)
 
 
 # ---- what is left behind ----

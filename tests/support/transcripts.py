@@ -21,7 +21,8 @@ EXAMPLES = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.client.
 ADDED = (
     (("Device           : ",), r"Fabric           : soft \(software NIC, shared memory\)"),
     (("Hugepages        : ", "Results Reported : "),
-     r"Clock            : clock_gettime, \d+ ns per sample subtracted( \(\d+ % of the median\))?"),
+     r"Clock            : clock_gettime, step [\d.]+ ns, cost [\d.]+ ns, [\d.]+ ns per sample "
+     r"subtracted( \(estimate: (\d+ %|more than) (of )?the median\))?"),
 )
 
 
@@ -64,7 +65,7 @@ MISPRINTS = (
 PORT = (r"^(Listening on port )\d+( for client to connect\.\.\.)$", r"\1#\2")
 NIC = (r"^((?:Local|Remote) \((?:client|server)\) *: NIC )0x[0-9a-f]+ PID \d+", r"\1# PID #")
 SAMPLE = r"( *\d+)(  +\d+\.\d{3})"
-ROW = r"( *\d+)(  +\d+)((?:  +\d+\.\d{2,3}){4})"
+ROW = r"( *\d+)(  +\d+)((?:  +<?\d+\.\d{2,3}){4})"
 
 
 def corrected(example, theirs, client):

@@ -357,7 +357,7 @@ static void a_layout_that_is_not_there_is_refused_with_what_there_is(void **stat
 
 static void samples_lose_the_clock_once_and_never_go_below_zero(void **state)
 {
-    struct run run = {.legs = 1, .meter.clock = {.ps_per_tick = 1000, .cost_ps = 27000}};
+    struct run run = {.meter = {.parts = 1, .clock = {.ps_per_tick = 1000, .cost_ps = 27000}}};
     (void)state;
     assert_int_equal(meter_sample_ps(&run, 2027), 2000000);
     assert_int_equal(meter_sample_ps(&run, 28), 1000);
@@ -365,13 +365,17 @@ static void samples_lose_the_clock_once_and_never_go_below_zero(void **state)
     assert_int_equal(meter_sample_ps(&run, 26), 0);
     assert_int_equal(meter_sample_ps(&run, 0), 0);
     /* A round trip: the cost once, then half, rounded. */
-    run.legs = 2;
+    run.meter.parts = 2;
     assert_int_equal(meter_sample_ps(&run, 2027), 1000000);
     assert_int_equal(meter_sample_ps(&run, 20), 0);
     run.meter.clock.cost_ps = 0;
     run.meter.clock.ps_per_tick = 1;
     assert_int_equal(meter_sample_ps(&run, 5), 3);
     assert_int_equal(meter_sample_ps(&run, 4), 2);
+    /* A hundred operations: the cost once, and the hundredth part. */
+    run.meter = (struct meter){.parts = 100, .clock = {.ps_per_tick = 1000, .cost_ps = 27000}};
+    assert_int_equal(meter_sample_ps(&run, 1527), 15000);
+    assert_int_equal(meter_sample_ps(&run, 27), 0);
 }
 
 int main(void)
