@@ -31,6 +31,11 @@ check-browser: need-build need-check need-browser
 	@ninja -C $(BUILD)
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs browser
 
+# `make check` as on another release of Debian, in a chroot: make check-distro SUITE=trixie
+SUITE ?= trixie
+check-distro: need-distro
+	@tests/support/distro.sh $(SUITE)
+
 soak: all need-check
 	@meson test -C $(BUILD) --suite soak --verbose
 
@@ -66,6 +71,7 @@ CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
 BROWSER_NEEDS = chromium=chromium
 FUZZ_NEEDS  = clang=clang
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
+DISTRO_NEEDS = debootstrap=debootstrap
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
 	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin
 
@@ -74,7 +80,8 @@ need-check: need-build ; @tests/support/need.sh $(CHECK_NEEDS)
 need-browser: ; @tests/support/need.sh $(BROWSER_NEEDS)
 need-lint: ; @tests/support/need.sh $(LINT_NEEDS)
 need-fuzz: ; @tests/support/need.sh $(FUZZ_NEEDS)
+need-distro: ; @tests/support/need.sh $(DISTRO_NEEDS)
 need-bench: ; @tests/support/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo quick check check-sanitized check-browser soak bench fuzz lint install clean need-build need-check need-browser need-lint need-fuzz \
-	need-bench
+.PHONY: all demo quick check check-sanitized check-browser check-distro soak bench fuzz lint install clean \
+	need-build need-check need-browser need-lint need-fuzz need-distro need-bench
