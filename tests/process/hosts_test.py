@@ -42,9 +42,22 @@ def module(name):
 def need_root():
     if os.geteuid() != 0 or not shutil.which("ip"):
         skip("network namespaces need root and iproute2")
-    if subprocess.run(["ip", "netns", "add", "weft-probe"], capture_output=True).returncode:
-        skip("this machine makes no network namespaces")
-    subprocess.run(["ip", "netns", "del", "weft-probe"], check=False)
+    if not namespaces_work():
+        skip("this machine, or chroot, makes no network namespaces in which something can be run")
+
+
+def namespaces_work():
+    """Looked at once; what was made for it is gone again."""
+    if "work" not in _made:
+        def ip_netns(*words):
+            return subprocess.run(["ip", "netns", *words], capture_output=True, check=False,
+                                  timeout=20).returncode == 0
+        probe = f"weft-p{os.getpid()}"
+        made = ip_netns("add", probe)
+        _made["work"] = made and ip_netns("exec", probe, "true")
+        if made:
+            ip_netns("del", probe)
+    return _made["work"]
 
 
 def remove():

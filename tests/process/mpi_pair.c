@@ -129,10 +129,11 @@ int main(int argc, char **argv)
     const char *rank = peer && peer->rank == PEER_CLIENT ? "client" : "server";
     if (status && peer)
         peer_end(peer, status, fail_reason());
-    peer_close(peer);
+    /* A launcher may end the job as soon as one rank has left: what is to be said comes first. */
     if (status)
         fprintf(stderr, "mpi_pair: %s\n", fail_reason());
-    else
+    peer_close(peer);
+    if (!status)
         printf("%s done\n", rank);
     return status ? 1 : 0;
 }

@@ -18,10 +18,6 @@ LIMIT_S = 30
 SOON_S = 10
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 SIZES = {"openmpi": "OMPI_COMM_WORLD_SIZE", "mpich": "PMI_SIZE"}
-# A test may run as root and on fewer cores than ranks; sanitizers know nothing of MPI's own leaks.
-ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-       "OMPI_MCA_rmaps_base_oversubscribe": "1",
-       "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
 
 def module_of(mpi):
@@ -42,7 +38,7 @@ class Job:
     def __init__(self, mpi, ranks, what, pair=PAIR, **env):
         self.mark = tap.folder()
         self.launcher = Process([f"mpirun.{mpi}", "-n", str(ranks), pair, what], limit=LIMIT_S,
-                                env={**ENV, "WEFT_TEST_MARK": self.mark, **env})
+                                env={**tap.mpi_env(), "WEFT_TEST_MARK": self.mark, **env})
 
     def ended(self, within=LIMIT_S):
         """The launcher's exit code; fails if any process of the job outlives it."""

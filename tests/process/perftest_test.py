@@ -672,17 +672,12 @@ def a_transport_alone_takes_its_device():
 
 # ---- MPI ----
 
-MPI_ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-           "OMPI_MCA_rmaps_base_oversubscribe": "1",
-           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-
-
 def ranks(mpi, *args, count=2):
     if not shutil.which(f"mpirun.{mpi}"):
         skip(f"mpirun.{mpi} is not installed")
     if not os.path.exists(os.path.join(os.path.dirname(UCT), f"weft-mpi_{mpi}.so")):
         skip(f"weft-mpi_{mpi}.so is not built")
-    job = Process([f"mpirun.{mpi}", "-n", str(count), TOOL, *args], env=MPI_ENV)
+    job = Process([f"mpirun.{mpi}", "-n", str(count), TOOL, *args], env=tap.mpi_env())
     job.wait()
     return job
 

@@ -306,10 +306,7 @@ def mpi_ranks_write_one_document():
         path = os.path.join(tap.folder(), "a.json")
         ended(Process([f"mpirun.{mpi}", "-n", "2", PERF, "-x", "soft", "-t", "put_lat", "-n", "2000",
                        "--json", path], limit=60,
-                      env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                           "OMPI_MCA_rmaps_base_oversubscribe": "1",
-                           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") +
-                           ":detect_leaks=0"}), 0)
+                      env=tap.mpi_env()), 0)
         equal(len(read_file(path)["results"]), 1)
 
 

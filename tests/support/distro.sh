@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # distro.sh SUITE [TARGET]: `make check`, or another target, as on another release of Debian: in a
 # chroot that debootstrap makes from the mirror that apt is configured with. As root. The chroot stays in
-# build-distro/SUITE for the next time; the tree in it is a fresh copy of what git tracks. Everything is
-# mounted in a mount namespace of its own, which ends with the script.
+# build-distro/SUITE for the next time; the tree in it is a fresh copy of what git tracks, and what was
+# built of it before. Everything is mounted in a mount namespace of its own, which ends with the script.
 set -e
 cd "$(dirname "$0")/../.."
 suite=$1
@@ -31,8 +31,8 @@ if [ ! -f "$root/.made" ]; then
     touch "$root/.made"
 fi
 
-rm -rf "$root/weft"
 mkdir -p "$root/weft"
+find "$root/weft" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 git ls-files -z | tar --null -T - -cf - | tar -C "$root/weft" -xf -
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 
