@@ -148,6 +148,22 @@ static int find(const struct session *s, const struct device *chosen, struct fab
     return status;
 }
 
+/* Where the server takes no part, the client's device is the one that counts, and the server's
+ * header must not show another. */
+static int follow_client(struct session *s, const struct msg *theirs, struct opened *wanted)
+{
+    struct device there;
+    char mine[FABRIC_DEVICE_MAX + 40];
+    int status = read_device(theirs, &there);
+    session_device(s, mine, sizeof mine);
+    if (status || !wanted->server || !s->facts.alone || !named(&there) ||
+        strcmp(mine, there.text) == 0)
+        return status;
+    s->adopted = true;
+    status = find(s, &there, &wanted->choice);
+    return status ? status : session_open_fabric(s, wanted);
+}
+
 static unsigned gpus_of(const struct session *s)
 {
     return (1U << s->vendors[0] | 1U << s->vendors[1]) & MEMORY_ALL_GPUS;
@@ -176,6 +192,8 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         status = find(s, &chosen, &wanted.choice);
     if (!status)
         status = session_open_fabric(s, &wanted);
+    if (!status)
+        status = follow_client(s, theirs, &wanted);
     if (status)
         return status;
     spec->data.layout = session_layout(s, spec);
@@ -204,6 +222,9 @@ int session_prepare(struct session *s, const struct offer *offer, const struct s
     status = session_open_fabric(s, &wanted);
     if (status)
         return status;
+    /* Which device it will be is known when the other end is: this one may not be used. */
+    if (s->facts.follows_here)
+        session_device(s, s->facts.form, sizeof s->facts.form);
     struct spec settled = *spec;
     settled.data.layout = session_layout(s, spec);
     return session_can(s, &settled);

@@ -58,11 +58,11 @@ void interference_add(struct interference *sum, const struct interference *from,
     sum->steal_ms += to->steal_ms - from->steal_ms;
 }
 
-void interference_hint(bool roams, uint64_t switches, uint64_t operations)
+void interference_hint(uint64_t mine, uint64_t theirs, uint64_t operations)
 {
     static atomic_bool said;
-    if (!roams || switches < FEW || switches * OPERATIONS_A_SWITCH < operations ||
-        atomic_exchange(&said, true))
+    uint64_t both = mine < theirs ? mine : theirs;
+    if (both < FEW || both * OPERATIONS_A_SWITCH < operations || atomic_exchange(&said, true))
         return;
     warn("both ends seem to have run on one CPU, each waiting for the other: --cpu gives each one "
          "of its own");

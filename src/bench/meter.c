@@ -149,7 +149,6 @@ static void fill_interference(struct run *run)
     r->interference = (struct interference){0};
     interference_now(&now);
     interference_add(&r->interference, &run->meter.before, &now);
-    interference_hint(run->session->roams, r->interference.switches, run->meter.done);
 }
 
 static void fill(struct run *run)

@@ -207,7 +207,6 @@ static void fill(struct run *run)
     r->final = true;
     interference_now(&now);
     interference_add(&r->interference, &run->meter.before, &now);
-    interference_hint(run->session->roams, r->interference.switches, r->count);
     r->warmup = run->spec->count.warmup;
     meter_judge(run);
 }

@@ -29,22 +29,21 @@ size_t run_buffer_bytes(const struct spec *spec)
 
 unsigned run_hints(const struct run *run)
 {
-    const struct spec_hints *asked = &run->spec->hints;
-    const struct fabric_facts *facts = &run->session->facts;
+    struct hint_question question = {.facts = &run->session->facts,
+                                     .op = run->op,
+                                     .asked = &run->spec->hints,
+                                     .size = run->size,
+                                     .gpu = run->session->buffer.gpu};
     bool layouts = run->spec->data.layout && !(run->op->traits & OP_NO_LAYOUTS);
     unsigned hints = 0;
-    if (!asked->no_idc && !asked->rendezvous && !asked->matching && !run->session->buffer.gpu &&
-        !run->method->ucx && run->size <= facts->max_inline)
-        hints |= HINT(INLINE);
-    if (!asked->no_ll)
-        hints |= HINT(LL);
-    if (!asked->unrestricted && !asked->matching)
-        hints |= HINT(RESTRICTED);
-    if (asked->matching)
-        hints |= HINT(MATCHING);
-    if (asked->rendezvous)
-        hints |= HINT(RENDEZVOUS);
-    hints &= run->op->hints & facts->honours;
+    for (int hint = 0; hint < HINT_NAMES; hint++) {
+        struct hint_state state;
+        hint_judge(&question, (enum hint)hint, &state);
+        hints |= state.holds ? 1U << hint : 0;
+    }
+    /* There the layout decides. */
+    if (run->method->ucx)
+        hints &= ~HINT(INLINE);
     return layouts ? hints | LAYOUT_HINT(run->spec->data.layout - 1) : hints;
 }
 
@@ -231,6 +230,7 @@ static int one_size(struct run *run, size_t size)
     /* Whatever ended it, what was measured is reported. */
     snprintf(why, sizeof why, "%s", fail_reason());
     run->out.result.complete = !status;
+    run->out.operations += run->out.result.count;
     int told = tell_row(run);
     return status ? fail(status, "%s", why) : told;
 }
@@ -245,11 +245,32 @@ static int check_clock(struct run *run)
     return status;
 }
 
+/* Ends that may have run on one CPU tell each other how often they were taken off theirs. */
+static int compare_switches(struct run *run, const struct interference *before)
+{
+    struct session *s = run->session;
+    struct interference now, sum = {0};
+    struct msg mine, theirs;
+    uint64_t switches = 0;
+    interference_now(&now);
+    interference_add(&sum, before, &now);
+    int status = msg_print(&mine, "switches=%" PRIu64 "\n", sum.switches);
+    if (!status)
+        status = peer_swap(s->peer, &mine, &theirs);
+    if (!status && msg_number(&theirs, "switches", &switches))
+        status = fail(-EPROTO, "the %s's figures cannot be read", s->peer->other);
+    if (!status && s->peer->rank == PEER_CLIENT)
+        interference_hint(sum.switches, switches, run->out.operations);
+    return status;
+}
+
 static int all_sizes(struct run *run)
 {
     const struct spec *spec = run->spec;
     struct progress *progress = &run->out.progress;
+    struct interference before;
     int status = 0;
+    interference_now(&before);
     for (uint64_t size = spec->size.min; size; size = spec_next_size(spec, size))
         progress->sizes++;
     for (uint64_t size = spec->size.min; size && !status; size = spec_next_size(spec, size)) {
@@ -258,6 +279,8 @@ static int all_sizes(struct run *run)
     }
     if (!status)
         status = peer_barrier(run->session->peer, "end", NULL, NULL);
+    if (!status && run->session->roams)
+        status = compare_switches(run, &before);
     return !status && initiates(run) ? check_clock(run) : status;
 }
 

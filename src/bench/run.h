@@ -52,6 +52,7 @@ struct run_output {
     struct progress progress;
     struct series series;
     struct result result;
+    uint64_t operations; /* of all sizes so far */
 };
 
 struct run {

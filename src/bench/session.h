@@ -111,6 +111,30 @@ int session_run(struct session *session, const struct offer *offer, struct spec 
 /* After a failure: sends the reason to the other end, once. Returns the status, or a better one. */
 int session_leave(struct session *session, int status);
 
+/* ---- requests to the NIC ---- */
+
+/* Operations of a size, and where their bytes come from. */
+struct hint_question {
+    const struct fabric_facts *facts;
+    const struct op *op;
+    const struct spec_hints *asked;
+    uint64_t size;
+    bool gpu;
+};
+
+struct hint_state {
+    bool has;     /* the op and the fabric have it */
+    bool asked;   /* the options ask for it */
+    bool barred;  /* another request rules it out */
+    bool holds;   /* these operations are issued so */
+    char why[96]; /* where it cannot hold, asked for or not */
+};
+
+/* By enum hint, up to rendezvous: idc, ll, ... */
+enum { HINT_NAMES = HINT_RENDEZVOUS + 1 };
+extern const char *const hint_names[];
+void hint_judge(const struct hint_question *question, enum hint hint, struct hint_state *state);
+
 /* "soft:cxi0": the device as it may be typed. */
 void session_device(const struct session *session, char *text, size_t room);
 

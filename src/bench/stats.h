@@ -93,8 +93,8 @@ void interference_add(struct interference *sum, const struct interference *from,
                       const struct interference *to);
 
 /* Warns, once, if ends that are free to run on one CPU seem to have done so: then the scheduler
- * takes one off it every few operations. */
-void interference_hint(bool roams, uint64_t switches, uint64_t operations);
+ * takes each off it every few operations. An end that sleeps is not taken off. */
+void interference_hint(uint64_t mine, uint64_t theirs, uint64_t operations);
 
 /* Warns of what touched the result, if anything did. */
 void interference_say(const struct interference *sum);

@@ -67,10 +67,15 @@ int fabric_between(const struct msg *mine, const struct msg *theirs, const char 
         *why = "a CXI device at both ends";
         return ofi ? put(text, room, "ofi:cxi/", device) : no_module(*why);
     }
-    if (same(mine, theirs, ".host") && same(mine, theirs, ".network"))
+    bool one_machine = same(mine, theirs, ".host");
+    if (one_machine && same(mine, theirs, ".network"))
         return device ? put(text, room, "soft:", device) : put(text, room, "soft", "");
-    *why = device ? "the ends are on two machines, without CXI devices"
-                  : "the ends are on two machines";
+    if (one_machine)
+        *why = device ? "the ends are on two networks of one machine, without CXI devices"
+                      : "the ends are on two networks of one machine";
+    else
+        *why = device ? "the ends are on two machines, without CXI devices"
+                      : "the ends are on two machines";
     if (!device && has(mine, ".uct") && has(theirs, ".uct"))
         return put(text, room, "uct:tcp", "");
     return ofi ? put(text, room, "ofi:tcp", "") : no_module(*why);

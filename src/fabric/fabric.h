@@ -9,7 +9,7 @@
 #include "fabric/amo.h"
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 5 };
+enum { FABRIC_ABI = 6 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -97,6 +97,8 @@ struct fabric_facts {
     bool follows_here; /* which device was opened depends on want.here: a caller that
                           learns it later must open again */
     size_t max_inline, max_send;
+    size_t max_ll; /* bytes of a command that HINT_LL issues at once: longer ones are queued;
+                      0: any */
     size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
                                           header may have in a layout; 0: has no such layout */
     size_t max_header;                 /* of an active message in layout ZCOPY */
@@ -113,6 +115,8 @@ struct fabric_facts {
                                           more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];                   /* what it lives in, "VNI 10", or "" */
+    const char *why_no_service;        /* NULL: want.service means something */
+    char library[48];                  /* as loaded, "libfabric 1.17.0", or "" */
 };
 
 struct fabric_want {

@@ -133,11 +133,14 @@ static int make_offer(struct command *c)
 /* A device that the other end named is shown in the header. */
 static int show_device(struct command *c)
 {
+    const struct opt *row = opt_find(&c->set, "device");
     char device[FABRIC_DEVICE_MAX + 40];
     if (!c->session.adopted)
         return 0;
     session_device(&c->session, device, sizeof device);
-    return opt_assign(&c->set, opt_find(&c->set, "device"), device, OPT_BY_PEER);
+    if (opt_origin(&c->set, row) == OPT_BY_USER)
+        shell_overridden(row, c->options.device, device);
+    return opt_assign(&c->set, row, device, OPT_BY_PEER);
 }
 
 /* ---- the client ---- */

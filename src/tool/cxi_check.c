@@ -32,7 +32,7 @@ int cxi_check(struct cxi_options *o, const struct opt_set *set)
                         .loop = o->loop,
                         .port = o->port,
                         .server_cpu = o->cpu[1]};
-    int status = role_check(&role);
+    int status = role_check(&role, set);
     if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))
         status = fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
                       amo_compare_names[spec_amo_compare(spec)], amo_op_names[spec_amo_op(spec)]);

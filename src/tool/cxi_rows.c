@@ -36,6 +36,7 @@ enum {
     AT_RENDEZVOUS,
     AT_RESULTS,
     AT_HUGE,
+    AT_VERIFY,
     AT_CLOCK,
     AT_LOCAL,
     AT_REMOTE
@@ -161,54 +162,64 @@ static int show_max_size(const void *header, char *text, size_t room)
     return size->min == size->max ? NO_LINE : snprintf(text, room, "%" PRIu64, size->max);
 }
 
-/* A request that the fabric cannot honour is not silently dropped. */
-static int show_hint(const void *header, enum hint hint, bool off, char *text, size_t room)
+static int show_service(const void *header, char *text, size_t room)
 {
-    const struct fabric_facts *fabric = fabric_of(header);
-    if (!(fabric->honours & 1U << hint))
-        return snprintf(text, room, "n/a (%s)", fabric->why_not[hint]);
-    return snprintf(text, room, off ? "Disabled" : "Enabled");
+    const char *why = fabric_of(header)->why_no_service;
+    if (why)
+        return snprintf(text, room, "n/a (%s)", why);
+    return snprintf(text, room, "%" PRIu64, options_of(header)->service);
 }
 
-static const char not_applicable[] = "Disabled - Not Applicable";
+/* Hints may hold for some sizes: the header is about the smallest. */
+static void judge(const void *header, enum hint hint, int rank, struct hint_state *state)
+{
+    struct hint_question question = {.facts = fabric_of(header),
+                                     .op = facts_of(header)->op,
+                                     .asked = &spec_of(header)->hints,
+                                     .size = spec_of(header)->size.min,
+                                     .gpu = on_gpu(header, rank)};
+    hint_judge(&question, hint, state);
+}
 
-/* Immediate data is decided for each size. */
+/* A request that cannot be honoured is not silently dropped. */
+static int show_hint(const void *header, enum hint hint, char *text, size_t room)
+{
+    struct hint_state state;
+    judge(header, hint, PEER_CLIENT, &state);
+    if (!state.has)
+        return snprintf(text, room, "n/a (%s)", state.why);
+    if (state.barred)
+        return snprintf(text, room, "Disabled - Not Applicable");
+    if (!state.asked || state.holds)
+        return snprintf(text, room, state.holds ? "Enabled" : "Disabled");
+    return snprintf(text, room, "Disabled (%s)", state.why);
+}
+
+/* The end that answers sends too. */
 static int show_idc(const void *header, char *text, size_t room)
 {
-    const struct fabric_facts *fabric = fabric_of(header);
-    const struct spec *spec = spec_of(header);
-    bool honoured = fabric->honours & HINT(INLINE), asked = honoured && !spec->hints.no_idc;
-    /* The end that answers sends too. */
-    bool first_gpu = on_gpu(header, PEER_CLIENT);
-    bool last_gpu = facts_of(header)->legs == 2 ? on_gpu(header, PEER_SERVER) : first_gpu;
-    if (honoured && (spec->hints.matching || spec->hints.rendezvous))
-        return snprintf(text, room, "%s", not_applicable);
-    if (asked && first_gpu && last_gpu)
-        return snprintf(text, room, "Disabled (from a GPU)");
-    if (asked && spec->size.min > fabric->max_inline)
-        return snprintf(text, room, "Disabled (over %zu bytes)", fabric->max_inline);
-    if (asked && (first_gpu || last_gpu))
+    struct hint_state first, last;
+    judge(header, HINT_INLINE, PEER_CLIENT, &first);
+    judge(header, HINT_INLINE, PEER_SERVER, &last);
+    if (facts_of(header)->legs == 2 && first.holds != last.holds)
         return snprintf(text, room, "Enabled (not from the %s's GPU)",
-                        first_gpu ? "client" : "server");
-    return show_hint(header, HINT_INLINE, spec->hints.no_idc, text, room);
+                        first.holds ? "server" : "client");
+    return show_hint(header, HINT_INLINE, text, room);
 }
 
 static int show_restricted(const void *header, char *text, size_t room)
 {
-    const struct spec_hints *hints = &spec_of(header)->hints;
-    if (hints->matching && fabric_of(header)->honours & HINT(RESTRICTED))
-        return snprintf(text, room, "%s", not_applicable);
-    return show_hint(header, HINT_RESTRICTED, hints->unrestricted, text, room);
+    return show_hint(header, HINT_RESTRICTED, text, room);
 }
 
 static int show_matching(const void *header, char *text, size_t room)
 {
-    return show_hint(header, HINT_MATCHING, !spec_of(header)->hints.matching, text, room);
+    return show_hint(header, HINT_MATCHING, text, room);
 }
 
 static int show_rendezvous(const void *header, char *text, size_t room)
 {
-    return spec_of(header)->hints.rendezvous ? show_hint(header, HINT_RENDEZVOUS, false, text, room)
+    return spec_of(header)->hints.rendezvous ? show_hint(header, HINT_RENDEZVOUS, text, room)
                                              : NO_LINE;
 }
 
@@ -237,7 +248,7 @@ static int show_amo_type(const void *header, char *text, size_t room)
 
 static int show_ll(const void *header, char *text, size_t room)
 {
-    return show_hint(header, HINT_LL, spec_of(header)->hints.no_ll, text, room);
+    return show_hint(header, HINT_LL, text, room);
 }
 
 static int show_results(const void *header, char *text, size_t room)
@@ -252,6 +263,12 @@ static int show_huge(const void *header, char *text, size_t room)
         return snprintf(text, room, "Disabled");
     return snprintf(text, room, "Enabled (%s - %zu pages)", buffer->kind->name,
                     buffer->mapped / buffer->page);
+}
+
+static int show_verify(const void *header, char *text, size_t room)
+{
+    return spec_of(header)->data.verify ? snprintf(text, room, "Every iteration, not timed")
+                                        : NO_LINE;
 }
 
 static int show_clock(const void *header, char *text, size_t room)
@@ -316,7 +333,7 @@ const struct opt cxi_rows[] = {
     {.letter = 'v', .name = "svc-id", .type = OPT_NUMBER, FIELD(service), .min = 1, .max = 65535,
      .fallback = "1", .word = "SVC_ID", .takes = CXI_ALL,
      .help = "Service ID (default: {default})",
-     .header = AT_SERVICE, .label = "Service ID"},
+     .header = AT_SERVICE, .label = "Service ID", .show = show_service},
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
      .fallback = "49194", .word = "PORT", .takes = CXI_ALL,
      .help = "The port to listen on/connect to (default: {default})"},
@@ -428,7 +445,8 @@ const struct opt cxi_rows[] = {
      .flags = OPT_OURS, .help = "Run on CPU A; with --local the server on CPU B"},
     {.name = "verify", OF(VERIFY), .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Check the data after every iteration, outside the\n"
-             "timed part"},
+             "timed part",
+     .header = AT_VERIFY, .label = "Verify", .show = show_verify},
 
     OUTPUT_ROWS(offsetof(struct cxi_options, output), CXI_ALL),
 

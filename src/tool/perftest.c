@@ -343,7 +343,7 @@ static int run(struct command *c)
                         .loop = o->loop,
                         .port = o->port,
                         .server_cpu = o->cpu[1]};
-    int status = role_check(&role);
+    int status = role_check(&role, &c->set);
     if (!status && client_here)
         status = check_client(c);
     else if (!status && *o->batch)

@@ -9,7 +9,16 @@
 
 static const char accepted[] = "yes=1\n";
 
-int role_check(const struct role *r)
+/* What a client or a server has no use for. */
+static void warn_idle(const struct role *r, const struct opt_set *set)
+{
+    const char *name = r->local ? NULL : r->address ? "bind" : "wait";
+    const struct opt *row = name ? opt_find(set, name) : NULL;
+    if (row && opt_origin(set, row) == OPT_BY_USER)
+        warn("--%s is for a %s: it has no effect here", name, r->address ? "server" : "client");
+}
+
+int role_check(const struct role *r, const struct opt_set *set)
 {
     if (r->local && r->address)
         return fail(-EINVAL, "--local starts its own server: leave out the address \"%s\"",
@@ -23,6 +32,7 @@ int role_check(const struct role *r)
         return fail(-EINVAL, "--port 0 is for a server, which then prints the port it was given");
     if (r->server_cpu >= 0 && !r->local)
         return fail(-EINVAL, "--cpu: a second CPU is for the server that --local starts");
+    warn_idle(r, set);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_SERVE_H
 #define WEFT_TOOL_SERVE_H
 
+#include "core/opt.h"
 #include "peer/peer.h"
 
 /* How this process takes part: a client of address, a server, or both. */
@@ -13,8 +14,8 @@ struct role {
     int64_t server_cpu; /* -1: not given */
 };
 
-/* What is wrong with it, in a sentence. */
-int role_check(const struct role *role);
+/* What is wrong with it, in a sentence; warns of options that have no effect in it. */
+int role_check(const struct role *role, const struct opt_set *set);
 
 struct service {
     const char *bind;

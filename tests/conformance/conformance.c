@@ -146,6 +146,7 @@ static void facts_agree_with_the_table(void **state)
         assert_true(facts->proves[verb] && *facts->proves[verb]);
     }
     assert_true(*facts->form && *facts->self);
+    assert_true(!facts->why_no_service || *facts->why_no_service);
     assert_true(facts->depth >= 1);
 }
 

@@ -213,6 +213,14 @@ static void hints_are_those_asked_for_meant_and_honoured(void **state)
                  {{.no_idc = true, .no_ll = true, .unrestricted = true}, 8, ~0U, ~0U, 0},
                  {{.matching = true}, 8, ~0U, ~0U, LL | MATCH},
                  {{.rendezvous = true}, 8, ~0U, ~0U, LL | ORDERLESS | PULL},
+                 /* What is not honoured itself rules nothing out. */
+                 {{.matching = true}, 8, ~0U, ~(unsigned)MATCH, IDC | LL | ORDERLESS},
+                 {{.matching = true}, 8, ~(unsigned)MATCH, ~0U, IDC | LL | ORDERLESS},
+                 {{.rendezvous = true}, 8, ~0U, ~(unsigned)PULL, IDC | LL | ORDERLESS},
+                 /* Longer commands are queued; of a rendezvous, only the request is issued. */
+                 {{0}, 64 << 20, ~0U, ~0U, LL | ORDERLESS},
+                 {{0}, (64 << 20) + 1, ~0U, ~0U, ORDERLESS},
+                 {{.rendezvous = true}, (64 << 20) + 1, ~0U, ~0U, LL | ORDERLESS | PULL},
                  {{0}, 8, LL | ORDERLESS, ~0U, LL | ORDERLESS},
                  {{0}, 8, ~0U, IDC, IDC},
                  {{0}, 8, ~0U, 0, 0}};
@@ -220,7 +228,8 @@ static void hints_are_those_asked_for_meant_and_honoured(void **state)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct spec spec = spec_of("write", "latency");
         struct op op = *op_of(&spec);
-        struct session session = {.facts = {.honours = cases[i].honours, .max_inline = 224}};
+        struct session session = {
+            .facts = {.honours = cases[i].honours, .max_inline = 224, .max_ll = 64 << 20}};
         struct run run = {.spec = &spec,
                           .op = &op,
                           .method = method_of(&spec),

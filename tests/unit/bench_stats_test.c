@@ -536,15 +536,18 @@ static void ends_that_take_each_others_cpu_are_told_once(void **state)
 {
     (void)state;
     warn_to(count_hint);
-    interference_hint(true, 0, 0);
-    interference_hint(true, 0, 5);
-    interference_hint(true, 4, 10);
-    interference_hint(true, 9, 100);
-    interference_hint(false, 100, 100);
+    interference_hint(0, 0, 0);
+    interference_hint(0, 0, 5);
+    interference_hint(4, 4, 10);
+    interference_hint(9, 9, 100);
+    /* The server sleeps, and something else takes our CPU; and the other way round. */
+    interference_hint(100, 4, 10);
+    interference_hint(100, 9, 100);
+    interference_hint(0, 100, 100);
     assert_int_equal(hints, 0);
-    interference_hint(true, 10, 100);
+    interference_hint(10, 11, 100);
     assert_int_equal(hints, 1);
-    interference_hint(true, 110, 100);
+    interference_hint(110, 110, 100);
     assert_int_equal(hints, 1);
     warn_to(NULL);
 }

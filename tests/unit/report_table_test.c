@@ -34,6 +34,7 @@ struct page {
 static const struct fabric_facts soft_facts = {.honours =
                                                    HINT(INLINE) | HINT(LL) | HINT(RESTRICTED),
                                                .max_inline = 224,
+                                               .max_ll = 64 << 20,
                                                .form = "soft (software NIC, shared memory)",
                                                .self = "NIC 0x13 PID 0",
                                                .domain = "VNI 10"};
@@ -198,6 +199,10 @@ static void each_option_shows_in_the_header(void **state)
                  {{"--no-idc"}, "IDC              : Disabled"},
                  {{"--no-idc", "-s", "8:256"}, "IDC              : Disabled"},
                  {{"-s", "4294967295"}, "Write Size       : 4294967295"},
+                 {{"-s", "67108864"}, "LL Cmd Launch    : Enabled"},
+                 {{"-s", "67108865"}, "LL Cmd Launch    : Disabled (over 67108864 bytes)"},
+                 {{"-s", "134217728", "--no-ll"}, "LL Cmd Launch    : Disabled"},
+                 {{"--verify"}, "Verify           : Every iteration, not timed"},
                  {{"-s", "64:64"}, "Write Size       : 64"},
                  {{"--report-all"}, "Results Reported : All"},
                  {{"--latency-gap", "0"}, "Inter-Iter Gap   : 0 microseconds"}};
@@ -249,6 +254,42 @@ static void a_hint_that_the_fabric_cannot_honour_is_not_applicable_with_a_reason
     assert_true(has_line(page.text, "IDC              : n/a (no such commands)"));
     assert_true(has_line(page.text, "Restricted       : n/a (always in order)"));
     assert_true(has_line(page.text, "LL Cmd Launch    : Enabled"));
+    close_page(&page);
+}
+
+/* On its own, matching rules IDC and restricted order out; where there is none, it changes nothing.
+ */
+static void only_a_request_that_holds_rules_others_out(void **state)
+{
+    struct page page;
+    struct op op;
+    (void)state;
+    for (int honoured = 0; honoured < 2; honoured++) {
+        OPEN(&page, true, "host");
+        op = *page.facts.op;
+        op.hints |= HINT(MATCHING);
+        page.facts.op = &op;
+        page.options.spec.hints.matching = true;
+        page.session.facts.honours |= honoured ? HINT(MATCHING) : 0;
+        begin(&page);
+        const char *value = honoured ? "Disabled - Not Applicable" : "Enabled";
+        char line[64];
+        snprintf(line, sizeof line, "IDC              : %s", value);
+        assert_true(has_line(page.text, line));
+        snprintf(line, sizeof line, "Restricted       : %s", value);
+        assert_true(has_line(page.text, line));
+        close_page(&page);
+    }
+}
+
+static void a_service_that_there_is_not_has_its_reason(void **state)
+{
+    struct page page;
+    (void)state;
+    OPEN(&page, true, "host", "-v3");
+    page.session.facts.why_no_service = "no such things";
+    begin(&page);
+    assert_true(has_line(page.text, "Service ID       : n/a (no such things)"));
     close_page(&page);
 }
 
@@ -893,6 +934,8 @@ int main(void)
         cmocka_unit_test(each_option_shows_in_the_header),
         cmocka_unit_test(memory_on_a_gpu_shows_in_the_header),
         cmocka_unit_test(a_hint_that_the_fabric_cannot_honour_is_not_applicable_with_a_reason),
+        cmocka_unit_test(only_a_request_that_holds_rules_others_out),
+        cmocka_unit_test(a_service_that_there_is_not_has_its_reason),
         cmocka_unit_test(a_row_has_six_columns_of_known_width),
         cmocka_unit_test(a_range_has_one_title_and_a_row_as_each_size_is_done),
         cmocka_unit_test(a_row_too_wide_for_its_columns_stays_readable),

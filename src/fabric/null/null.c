@@ -80,6 +80,7 @@ static void describe(struct fabric_facts *facts, const struct settings *s)
         .depth = DEPTH,
         .max_send = SIZE_MAX,
         .self = "null",
+        .why_no_service = "null has no services",
     };
     for (int i = 0; i < VERBS; i++) {
         facts->proves[i] = "nothing: no byte moves, the programmed delay has passed";

@@ -91,6 +91,16 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
     facts->why_not[HINT_RENDEZVOUS] = "it takes reads and remote completion data";
 }
 
+static const char *no_service(const struct fi_info *info)
+{
+#ifdef WEFT_SLINGSHOT
+    return weft_ofi_is(info, "cxi") ? NULL : "provider cxi alone has services";
+#else
+    return weft_ofi_is(info, "cxi") ? "built without rdma/fi_cxi_ext.h"
+                                    : "provider cxi alone has services";
+#endif
+}
+
 void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *want,
                     struct fabric_facts *facts)
 {
@@ -106,6 +116,9 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
     /* Seen with 1.17: after atomics, messages of shm are lost or spin in its inject pool. */
     facts->one_run = weft_ofi_is(port->info, "shm");
     facts->compare_how = "fetched, and the value dropped";
+    facts->why_no_service = no_service(info);
+    snprintf(facts->library, sizeof facts->library, "libfabric %.32s",
+             fi_tostr(&version, FI_TYPE_VERSION));
     facts->why_no_gpu = "the provider has no FI_HMEM";
     facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;
     facts->gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM);

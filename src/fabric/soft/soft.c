@@ -39,6 +39,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
         .honours = (1U << HINTS) - 1,
         .target_polls = VERB(SEND) | VERB(AM),
         .max_inline = SOFT_IDC,
+        .max_ll = SOFT_PIECE,
         .max_send = SIZE_MAX,
         .max_header = SOFT_HEADER_BYTES,
         .layout_max = {[VERB_WRITE] = {SOFT_IDC, SIZE_MAX, SIZE_MAX},

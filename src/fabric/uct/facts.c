@@ -2,6 +2,7 @@
 /* What a port can do, from the attributes of its interface, in words and as facts. */
 #include "fabric/uct/uct.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -205,6 +206,17 @@ static void gpus(const struct weft_uct_port *port, struct fabric_facts *facts)
             facts->gpu_verbs |= 1U << moving[i];
 }
 
+/* The version that was loaded, which UCP knows; without UCP, the one this was built with. UCT has
+ * no call for it. */
+static void name_library(char *text, size_t room)
+{
+    void *ucp = dlopen("libucp.so.0", RTLD_LAZY);
+    void *symbol = ucp ? dlsym(ucp, "ucp_get_version_string") : NULL;
+    const char *(*version)(void);
+    memcpy(&version, &symbol, sizeof version);
+    snprintf(text, room, "UCX %.32s", version ? version() : UCT_VERNO_STRING);
+}
+
 void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts)
 {
     const struct weft_uct_place *place = &port->place;
@@ -217,6 +229,8 @@ void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts
     hints(port, facts);
     gpus(port, facts);
     facts->follows_here = port->follows_here;
+    facts->why_no_service = "UCT has no services";
+    name_library(facts->library, sizeof facts->library);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
     snprintf(facts->form, sizeof facts->form, "uct %s/%s (UCX %d.%d)", place->transport,
              place->device, UCT_VERNO_MAJOR, UCT_VERNO_MINOR);

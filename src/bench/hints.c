@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests to the NIC: which were made, and which hold for operations of a size. Operations,
+ * headers and documents all come to the same answer here. */
+#include "bench/session.h"
+
+#include <stdio.h>
+
+const char *const hint_names[] = {"idc", "ll", "restricted", "matching", "rendezvous"};
+
+static bool asked_for(const struct spec_hints *asked, enum hint hint)
+{
+    switch (hint) {
+    case HINT_INLINE:
+        return !asked->no_idc;
+    case HINT_LL:
+        return !asked->no_ll;
+    case HINT_RESTRICTED:
+        return !asked->unrestricted;
+    case HINT_MATCHING:
+        return asked->matching;
+    case HINT_RENDEZVOUS:
+        return asked->rendezvous;
+    default:
+        return false;
+    }
+}
+
+/* The request that rules this one out; only one that holds itself does. */
+static const char *barred_by(const struct hint_question *q, enum hint hint, unsigned has)
+{
+    bool matching = q->asked->matching && has & HINT(MATCHING);
+    bool rendezvous = q->asked->rendezvous && has & HINT(RENDEZVOUS);
+    if (matching && (hint == HINT_INLINE || hint == HINT_RESTRICTED))
+        return "not with matching list entries";
+    return rendezvous && hint == HINT_INLINE ? "not by rendezvous" : NULL;
+}
+
+/* The longest operation it holds for; 0: any. Of a rendezvous, only the request is issued. */
+static size_t longest(const struct hint_question *q, enum hint hint, unsigned has)
+{
+    bool pulled = q->asked->rendezvous && has & HINT(RENDEZVOUS);
+    return hint == HINT_INLINE          ? q->facts->max_inline
+           : hint == HINT_LL && !pulled ? q->facts->max_ll
+                                        : 0;
+}
+
+void hint_judge(const struct hint_question *q, enum hint hint, struct hint_state *state)
+{
+    unsigned has = q->op->hints & q->facts->honours;
+    const char *bar = barred_by(q, hint, has);
+    size_t most = longest(q, hint, has);
+    *state = (struct hint_state){
+        .has = has & 1U << hint, .asked = asked_for(q->asked, hint), .barred = bar};
+    if (!state->has)
+        snprintf(state->why, sizeof state->why, "%s",
+                 q->facts->why_not[hint] ? q->facts->why_not[hint] : "");
+    else if (bar)
+        snprintf(state->why, sizeof state->why, "%s", bar);
+    else if (most && q->size > most)
+        snprintf(state->why, sizeof state->why, "over %zu bytes", most);
+    else if (hint == HINT_INLINE && q->gpu)
+        snprintf(state->why, sizeof state->why, "from a GPU");
+    else
+        state->holds = state->asked;
+}
