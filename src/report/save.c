@@ -95,7 +95,10 @@ static int check_beside(const struct place *place, const char *path)
     if (fd < 0)
         return place_fail(path);
     errno = 0;
-    int status = write(fd, zeroes, sizeof zeroes) == sizeof zeroes ? 0 : place_fail(path);
+    ssize_t n = 1; /* of a file that may not grow, the second write has the reason */
+    for (size_t left = sizeof zeroes; left && n > 0; left -= (size_t)n)
+        n = write(fd, zeroes, left);
+    int status = n > 0 ? 0 : place_fail(path);
     close(fd);
     unlinkat(place->folder, name, 0);
     return status;

@@ -326,7 +326,7 @@ static int save_view(const struct view *v, const char *path)
         return fail(-ENOMEM, "no memory for the JSON document");
     write_view(v, out);
     int status = fclose(out) ? fail(-ENOMEM, "no memory for the JSON document")
-                             : save_write(path, bytes, length);
+                             : weft_save(path, bytes, length);
     free(bytes);
     return status;
 }

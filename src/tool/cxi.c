@@ -344,7 +344,6 @@ static int prepare(struct command *c, int argc, char **argv)
 static int run(struct command *c)
 {
     const struct cxi_options *o = &c->options;
-    shell_catch_signals();
     if (o->local)
         return both(c);
     int status = o->cpu[0] >= 0 ? cpu_pin(o->cpu[0]) : 0;
@@ -357,6 +356,7 @@ int cxi_main(const struct cxi_tool *tool, int argc, char **argv)
 {
     static struct command command;
     struct command *c = &command;
+    shell_catch_signals();
     begin(c, tool);
     shell_open(argc, argv);
     int status = prepare(c, argc, argv);

@@ -17,7 +17,7 @@ static int save_json(struct host_state *state, const char *path)
     host_print_json(state, out);
     int status = fclose(out) ? fail(-ENOMEM, "no memory for the JSON document") : 0;
     if (!status)
-        status = save_write(path, bytes, length);
+        status = weft_save(path, bytes, length);
     free(bytes);
     return status;
 }

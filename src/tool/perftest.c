@@ -118,6 +118,9 @@ static int run_all(struct command *c)
         peer_send(c->session.peer, &bye);
     /* After that there is nothing to add. */
     c->session.left |= c->usable;
+    const struct progress *progress = &c->show.output.progress;
+    if (shell_stop && !c->failures && progress->done < progress->sizes)
+        return fail(-EINTR, "interrupted after %u of %u tests", progress->done, progress->sizes);
     if (!c->failures || !c->product.count || shell_stop)
         return c->failures ? c->status : 0;
     if (!c->usable)
@@ -352,7 +355,6 @@ static int run(struct command *c)
         status = output_bar(&c->options.output);
     if (status)
         return status;
-    shell_catch_signals();
     if (o->local)
         return both(c);
     if (o->address)
@@ -392,6 +394,7 @@ int perftest_main(int argc, char **argv)
 {
     static struct command command;
     struct command *c = &command;
+    shell_catch_signals();
     session_init(&c->session);
     spec_defaults(&c->options.spec);
     c->set = (struct opt_set){.rows = perf_rows, .base = &c->options};

@@ -266,6 +266,7 @@ static void hold_signals(struct repeat *r)
     sigaddset(&held, SIGCHLD);
     sigaddset(&held, SIGINT);
     sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGHUP);
     sigaction(SIGCHLD, &action, NULL);
     shell_catch_signals();
     sigprocmask(SIG_BLOCK, &held, &r->usual);

@@ -49,13 +49,16 @@ int shell_flush(const char *what)
 
 int shell_exit_code(int status)
 {
+    /* Whatever a signal has made fail. */
+    if (status && shell_stop)
+        return EXIT_SIGNAL + shell_stop;
     switch (status) {
     case 0:
         return EXIT_DONE;
     case -EINVAL:
         return EXIT_WRONG;
     case -EINTR:
-        return EXIT_SIGNAL + (shell_stop ? shell_stop : SIGINT);
+        return EXIT_SIGNAL + SIGINT;
     case -ETIMEDOUT:
     case -ECONNREFUSED:
     case -ECONNRESET:
@@ -110,6 +113,8 @@ void shell_open(int argc, char **argv)
         shell_program = basename(argv[0]);
     warn_to(shell_say);
     keep_standard();
+    /* A file that may not grow fails to be written, and that has a sentence. */
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 void shell_overridden(const struct opt *row, const char *was, const char *now)

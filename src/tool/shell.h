@@ -27,7 +27,8 @@ extern const char *shell_program;
 /* Name, standard streams, and warnings to standard error. */
 void shell_open(int argc, char **argv);
 
-/* From here on interrupts are noted, not obeyed. */
+/* From here on interrupts are noted, not obeyed: the first line of a main that promises a document.
+ * Without it they end the process, which leaves nothing behind. */
 void shell_catch_signals(void);
 
 /* A sentence on standard error, after what stands on standard output; the listener, if there is

@@ -164,6 +164,12 @@ int weft_terms(const struct weft_options *options, struct study_terms *terms)
     return report_percentiles(options->percentiles, terms->percentiles);
 }
 
+int weft_save(const char *path, const char *bytes, size_t length)
+{
+    shell_catch_signals();
+    return save_write(path, bytes, length);
+}
+
 /* ---- report ---- */
 
 struct run_list {
@@ -227,7 +233,7 @@ static int write_page(const struct run_list *list, const char *path)
     if (fclose(out) && !status)
         status = fail(-ENOMEM, "no memory for the page");
     if (!status)
-        status = save_write(path, bytes, length);
+        status = weft_save(path, bytes, length);
     free(bytes);
     return status;
 }

@@ -39,6 +39,9 @@ extern const struct opt weft_rows[];
 int weft_parse(const struct command *command, int argc, char **argv, struct weft_options *options,
                const char **places, int *given);
 
+/* Writes a file whole, also if a signal comes meanwhile. */
+int weft_save(const char *path, const char *bytes, size_t length);
+
 /* Converts --percentiles, --min-effect and --force. */
 int weft_terms(const struct weft_options *options, struct study_terms *terms);
 

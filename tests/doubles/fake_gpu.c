@@ -3,7 +3,8 @@
  * its addresses cannot be touched: whoever forgets what they are dies. Copies happen when their
  * stream is synchronised, not before. The environment says how many there are (FAKE_CUDA_GPUS,
  * _ROCM_, _ZE_), with how much memory (FAKE_BYTES), whether copies need locked pages (FAKE_PINNED),
- * how long opening takes (FAKE_OPEN_MS), and what goes wrong (FAKE_FAULT, see fault). */
+ * how long opening takes (FAKE_INIT_MS, CUDA alone; FAKE_OPEN_MS), and what goes wrong (FAKE_FAULT,
+ * see fault). */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -414,6 +415,7 @@ static void *pointer(address_t address)
 
 CALL int cuInit(unsigned flags)
 {
+    usleep((useconds_t)(1000 * setting("FAKE_INIT_MS", 0)));
     return flags ? BAD_VALUE : device_count() ? 0 : NO_DEVICE;
 }
 
