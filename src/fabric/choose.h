@@ -40,7 +40,12 @@ int fabric_describe(const char *device, struct msg *text);
 int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device, char *text,
                    size_t room, const char **why);
 
-/* Opens a fabric. Vendors' libraries take signals over when they do: every handler is put back. */
+/* Removes the segments of UCX and libfabric in this folder, /dev/shm, that belong to this user and
+ * that no process has open or mapped. */
+void fabric_sweep(const char *place);
+
+/* Opens a fabric; for a module, what killed processes have left is removed before. Vendors'
+ * libraries take signals over when they are opened: every handler is put back. */
 int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
                 const struct fabric_want *want, struct fabric_facts *facts);
 

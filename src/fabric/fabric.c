@@ -231,6 +231,7 @@ int fabric_open(const struct fabric_ops *ops, struct fabric **fabric,
 {
     if (fabric_built_in(ops->name))
         return ops->open(fabric, want, facts);
+    fabric_sweep("/dev/shm");
     signals_keep();
     int status = ops->open(fabric, want, facts);
     signals_restore();

@@ -3,6 +3,7 @@
  * A, so that drift of the machine affects both alike. This process sleeps while a tool runs. */
 #include "core/child.h"
 #include "core/clock.h"
+#include "tool/scratch.h"
 #include "tool/shell.h"
 #include "tool/weft.h"
 
@@ -35,7 +36,8 @@ struct repeat {
     struct side sides[SIDES];
     int side_count;
     char folder[PATH_MAX];
-    bool temporary; /* remove the folder at the end */
+    bool temporary; /* the folder is the scratch one, and removed at the end */
+    struct scratch scratch;
     sigset_t usual; /* the signal mask while waiting for a run */
 };
 
@@ -135,17 +137,6 @@ static int make_folder(const char *path)
     return fail(-errno, "%s: cannot create folder: %s", path, strerror(errno));
 }
 
-static int make_temporary(struct repeat *r)
-{
-    const char *tmp = secure_getenv("TMPDIR");
-    int n =
-        snprintf(r->folder, sizeof r->folder, "%s/weft-repeat-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (n < 0 || n >= (int)sizeof r->folder || !mkdtemp(r->folder))
-        return fail(-errno, "cannot create a temporary folder: %s", strerror(errno));
-    r->temporary = true;
-    return 0;
-}
-
 static int make_folders(struct repeat *r)
 {
     int status = 0;
@@ -153,7 +144,9 @@ static int make_folders(struct repeat *r)
         snprintf(r->folder, sizeof r->folder, "%s", r->options.output);
         status = make_folder(r->folder);
     } else {
-        status = make_temporary(r);
+        status = scratch_make(&r->scratch);
+        r->temporary = !status;
+        snprintf(r->folder, sizeof r->folder, "%s", r->scratch.path);
     }
     for (int i = 0; i < SIDES && i < r->side_count && !status; i++) {
         struct side *s = &r->sides[i];
@@ -166,28 +159,6 @@ static int make_folders(struct repeat *r)
             status = make_folder(s->folder);
     }
     return status;
-}
-
-static void remove_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    rmdir(path);
-}
-
-static void remove_temporary(const struct repeat *r)
-{
-    if (!r->temporary)
-        return;
-    for (int i = 0; i < r->side_count; i++)
-        if (*r->sides[i].folder)
-            remove_folder(r->sides[i].folder);
-    remove_folder(r->folder);
 }
 
 /* ---- one run ---- */
@@ -472,7 +443,8 @@ int repeat_command(const struct command *command, int argc, char **argv)
     if (!status)
         status = run_all(r);
     status = status ? conclude_early(r, status) : conclude(r);
-    remove_temporary(r);
+    if (r->temporary)
+        scratch_remove(&r->scratch);
     for (int i = 0; i < r->side_count; i++)
         free(r->sides[i].words);
     return status;
