@@ -13,7 +13,7 @@ UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export UBSAN_OPTIONS
 rm -f $folder/crash-* $folder/timeout-* $folder/oom-*
 status=0
-for target in control batch options document; do
+for target in control batch options document soft_am soft_link soft_mail; do
     mkdir -p "$folder/found/$target"
     echo "== $target, $seconds s"
     (cd $folder && tests/fuzz_$target -max_total_time="$seconds" -max_len=4096 -timeout=10 \

@@ -215,12 +215,12 @@ static int take_slot(struct soft_mail *m, struct completion *completion, const c
     uint64_t header_bytes = placed.word >> 48;
     if (length > SOFT_SLOT_BYTES || number >= SOFT_SLOTS || header_bytes > SOFT_HEADER_BYTES)
         return fail(-EPROTO, "soft: an active message longer than its slot");
+    const char *payload = m->channel->slots[!m->side][number].payload;
     m->kept = true;
-    *completion =
-        (struct completion){.id = length >= sizeof placed.first ? placed.first : 0,
-                            .verb = VERB_ARRIVAL,
-                            .length = length,
-                            .data = m->channel->slots[!m->side][number].payload - header_bytes};
+    *completion = (struct completion){.id = length >= sizeof placed.first ? placed.first : 0,
+                                      .verb = VERB_ARRIVAL,
+                                      .length = length,
+                                      .data = payload - header_bytes};
     return 1;
 }
 
