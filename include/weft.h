@@ -182,8 +182,27 @@ struct weft_bootstrap {
 /* Two threads of one process. */
 WEFT_API int weft_threads(struct weft_bootstrap pair[2]);
 
-/* TCP: end 1 listens (on all addresses, if address is NULL) and waits for one end 0, which tries
- * for wait_ms to reach it. stop may be NULL. */
+/* TCP: end 1 listens and waits for one end 0, which tries to reach it. If there is a secret, both
+ * ends must have it: neither then talks to an end that cannot show it. */
+struct weft_tcp {
+    size_t bytes;        /* of this struct, in the program; weft_tcp_init sets it */
+    const char *address; /* listen: NULL: that of WEFT_BIND, if it is set, else all addresses */
+    unsigned port;
+    uint64_t wait_ms;        /* dial: keeps trying for so long */
+    const char *secret_file; /* as weft keygen makes it; NULL: the one that WEFT_SECRET names; "":
+                                no secret */
+    const char *allow;       /* listen: networks such as "10.0.0.0/8,::1"; NULL: everybody */
+    const volatile sig_atomic_t *stop; /* not 0: end early, with -EINTR; may be NULL */
+};
+static inline void weft_tcp_init(struct weft_tcp *tcp)
+{
+    memset(tcp, 0, sizeof *tcp);
+    tcp->bytes = sizeof *tcp;
+}
+WEFT_API int weft_tcp_listen_with(struct weft_bootstrap *bootstrap, const struct weft_tcp *tcp);
+WEFT_API int weft_tcp_dial_with(struct weft_bootstrap *bootstrap, const struct weft_tcp *tcp);
+
+/* The same with what most programs need. */
 WEFT_API int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsigned port,
                              const volatile sig_atomic_t *stop);
 WEFT_API int weft_tcp_dial(struct weft_bootstrap *bootstrap, const char *address, unsigned port,

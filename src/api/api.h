@@ -19,6 +19,9 @@ struct weft_histogram {
     char fabric[128], proves[160];
 };
 
+/* Copies a struct of a program, which has so many bytes, as far as this version knows it. */
+int struct_take(void *known, size_t room, const void *theirs, size_t bytes);
+
 /* The parameters as this version knows them: what the program's do not have yet is as by default.
  */
 int params_take(const struct weft_params *params, struct weft_params *whole);

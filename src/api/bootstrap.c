@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct peer_terms common_terms = {.timeout_ms = API_TIMEOUT_MS};
@@ -36,66 +37,122 @@ static int greeted(struct peer *peer, const struct msg *greeting)
     return status ? status : peer_send(peer, &answer);
 }
 
-static int check_place(const struct weft_bootstrap *bootstrap, unsigned port)
-{
-    if (!bootstrap)
-        return fail(-EINVAL, "a bootstrap over TCP: bootstrap must not be NULL");
-    return port && port <= UINT16_MAX ? 0 : fail(-EINVAL, "port %u: 1 to 65535", port);
-}
+/* What the program asked for, and what becomes of it. */
+struct place {
+    struct weft_tcp tcp; /* as this version knows it */
+    struct secret secret;
+    struct allow allow;
+    struct peer_terms terms;
+};
 
-int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsigned port,
-                    const volatile sig_atomic_t *stop)
+static int take_place(struct place *p, const struct weft_bootstrap *bootstrap,
+                      const struct weft_tcp *tcp)
 {
-    struct peer_terms terms = {.timeout_ms = API_TIMEOUT_MS, .stop = stop};
-    struct listener *listener;
-    struct msg greeting;
-    struct peer *peer;
-    int status = check_place(bootstrap, port);
-    if (!status)
-        status = tcp_listen(&listener, address, port, &terms);
+    *p = (struct place){0};
+    if (!bootstrap || !tcp)
+        return fail(-EINVAL, "a bootstrap over TCP: bootstrap and tcp must not be NULL");
+    if (tcp->bytes < offsetof(struct weft_tcp, wait_ms) || tcp->bytes > API_STRUCT_MOST)
+        return fail(-EINVAL, "a struct weft_tcp of %zu bytes: begin with weft_tcp_init",
+                    tcp->bytes);
+    int status = struct_take(&p->tcp, sizeof p->tcp, tcp, tcp->bytes);
+    if (!status && (!p->tcp.port || p->tcp.port > UINT16_MAX))
+        status = fail(-EINVAL, "port %u: 1 to 65535", p->tcp.port);
     if (status)
         return status;
+    p->terms = (struct peer_terms){.timeout_ms = API_TIMEOUT_MS, .stop = p->tcp.stop};
+    const char *file = p->tcp.secret_file ? p->tcp.secret_file : secure_getenv("WEFT_SECRET");
+    if (file && *file) {
+        p->terms.secret = &p->secret;
+        status = secret_read(&p->secret, file);
+    }
+    if (!status && p->tcp.allow) {
+        p->terms.allow = &p->allow;
+        status = allow_parse(&p->allow, p->tcp.allow, "allow");
+    }
+    return status;
+}
+
+/* Until one has come. */
+static int await_client(struct listener *listener, const struct peer_terms *terms,
+                        struct weft_bootstrap *bootstrap)
+{
     for (;;) {
-        status = tcp_accept(listener, &terms, &peer, &greeting);
+        struct msg greeting;
+        struct peer *peer;
+        int status = tcp_accept(listener, terms, &peer, &greeting);
         if (status)
-            break;
+            return status;
         status = greeted(peer, &greeting);
         if (!status) {
             made(bootstrap, peer);
-            break;
+            return 0;
         }
         /* The right client may still come. */
         warn("refused a client: %s", fail_reason());
         peer_end(peer, status, fail_reason());
         peer_close(peer);
     }
-    tcp_close(listener);
+}
+
+int weft_tcp_listen_with(struct weft_bootstrap *bootstrap, const struct weft_tcp *tcp)
+{
+    struct place p;
+    struct listener *listener;
+    int status = take_place(&p, bootstrap, tcp);
+    if (!status)
+        status = tcp_listen(&listener, p.tcp.address, p.tcp.port, &p.terms);
+    if (!status) {
+        status = await_client(listener, &p.terms, bootstrap);
+        tcp_close(listener);
+    }
+    explicit_bzero(&p.secret, sizeof p.secret);
     return status;
 }
 
-int weft_tcp_dial(struct weft_bootstrap *bootstrap, const char *address, unsigned port,
-                  uint64_t wait_ms, const volatile sig_atomic_t *stop)
+static int greet(struct peer *peer)
 {
-    struct peer_terms terms = {.timeout_ms = API_TIMEOUT_MS, .stop = stop};
     struct msg greeting, answer;
-    struct peer *peer;
-    int status = check_place(bootstrap, port);
-    if (!status && !address)
-        status = fail(-EINVAL, "weft_tcp_dial: address must not be NULL");
-    if (!status)
-        status = tcp_dial(&peer, address, port, wait_ms, &terms);
-    if (status)
-        return status;
-    status = msg_print(&greeting, "%s", hello);
+    int status = msg_print(&greeting, "%s", hello);
     if (!status)
         status = peer_swap(peer, &greeting, &answer);
     if (!status && strcmp(answer.bytes, welcome) != 0)
         status = fail(-EPROTO, "the server's answer cannot be read");
+    return status;
+}
+
+int weft_tcp_dial_with(struct weft_bootstrap *bootstrap, const struct weft_tcp *tcp)
+{
+    struct place p;
+    struct peer *peer = NULL;
+    int status = take_place(&p, bootstrap, tcp);
+    if (!status && !p.tcp.address)
+        status = fail(-EINVAL, "weft_tcp_dial: address must not be NULL");
+    if (!status)
+        status = tcp_dial(&peer, p.tcp.address, p.tcp.port, p.tcp.wait_ms, &p.terms);
+    explicit_bzero(&p.secret, sizeof p.secret);
+    if (status)
+        return status;
+    status = greet(peer);
     if (status)
         peer_close(peer);
     else
         made(bootstrap, peer);
     return status;
+}
+
+int weft_tcp_listen(struct weft_bootstrap *bootstrap, const char *address, unsigned port,
+                    const volatile sig_atomic_t *stop)
+{
+    struct weft_tcp tcp = {.bytes = sizeof tcp, .address = address, .port = port, .stop = stop};
+    return weft_tcp_listen_with(bootstrap, &tcp);
+}
+
+int weft_tcp_dial(struct weft_bootstrap *bootstrap, const char *address, unsigned port,
+                  uint64_t wait_ms, const volatile sig_atomic_t *stop)
+{
+    struct weft_tcp tcp = {
+        .bytes = sizeof tcp, .address = address, .port = port, .wait_ms = wait_ms, .stop = stop};
+    return weft_tcp_dial_with(bootstrap, &tcp);
 }
 
 int weft_mpi_ranks(struct weft_bootstrap *bootstrap)

@@ -60,19 +60,23 @@ void weft_params_init_sized(struct weft_params *params, size_t bytes)
 
 /* ---- into a spec ---- */
 
+int struct_take(void *known, size_t room, const void *theirs, size_t bytes)
+{
+    /* A newer program may leave what this library does not know at 0. */
+    for (size_t i = room; i < bytes; i++)
+        if (((const char *)theirs)[i])
+            return fail(-E2BIG, "parameters of a newer weft.h than this library's, %s",
+                        core_version());
+    memcpy(known, theirs, bytes < room ? bytes : room);
+    return 0;
+}
+
 int params_take(const struct weft_params *params, struct weft_params *whole)
 {
-    const char *at = (const char *)params;
     fill_defaults(whole);
     if (params->bytes < offsetof(struct weft_params, size) || params->bytes > API_STRUCT_MOST)
         return fail(-EINVAL, "parameters of %zu bytes: begin with weft_params_init", params->bytes);
-    /* A newer program may leave what this library does not know at 0. */
-    for (size_t i = sizeof *whole; i < params->bytes; i++)
-        if (at[i])
-            return fail(-E2BIG, "parameters of a newer weft.h than this library's, %s",
-                        core_version());
-    memcpy(whole, params, params->bytes < sizeof *whole ? params->bytes : sizeof *whole);
-    return 0;
+    return struct_take(whole, sizeof *whole, params, params->bytes);
 }
 
 /* The parameter as one would type it; false: it was left open. */

@@ -68,6 +68,26 @@ static int bind_name(const char *name, unsigned port, const struct peer_terms *t
     return fd >= 0 ? fd : fail(fd, "cannot listen on %s port %u: %s", name, port, strerror(-fd));
 }
 
+static int bind_here(const char *address, unsigned port, const struct peer_terms *terms)
+{
+    int fd = *address ? bind_name(address, port, terms) : bind_any(port);
+    if (fd == -EADDRINUSE)
+        return fail(fd, "port %u is in use (another server?); choose another", port);
+    return fd >= 0 || *address ? fd : fail(fd, "cannot listen on port %u: %s", port, strerror(-fd));
+}
+
+/* The site's default. */
+static int bind_default(unsigned port, const struct peer_terms *terms)
+{
+    char why[512];
+    const char *address = secure_getenv("WEFT_BIND");
+    int fd = bind_here(address ? address : "", port, terms);
+    if (fd >= 0 || fd == -EINTR || !address || !*address)
+        return fd;
+    snprintf(why, sizeof why, "%s", fail_reason());
+    return fail(fd, "WEFT_BIND: %s", why);
+}
+
 /* The address for people. */
 static void note_place(struct listener *l, const struct sockaddr *bound, socklen_t length)
 {
@@ -87,13 +107,9 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
         struct sockaddr_in6 six;
     } bound = {.six = {0}};
     socklen_t length = sizeof bound;
-    int fd = bind_address && *bind_address ? bind_name(bind_address, port, terms) : bind_any(port);
-    if (fd == -EADDRINUSE)
-        return fail(fd, "port %u is in use (another server?); choose another", port);
+    int fd = bind_address ? bind_here(bind_address, port, terms) : bind_default(port, terms);
     if (fd < 0)
-        return bind_address && *bind_address
-                   ? fd
-                   : fail(fd, "cannot listen on port %u: %s", port, strerror(-fd));
+        return fd;
     struct listener *l = calloc(1, sizeof *l);
     if (!l || getsockname(fd, &bound.any, &length)) {
         free(l);

@@ -167,7 +167,8 @@ int allow_parse(struct allow *allow, const char *text, const char *what);
  * Weft client within five seconds, or does not show the secret, is dropped with a warning and does
  * not delay a real client. */
 struct listener;
-/* bind_address may be a name, which is looked up for five seconds at most, or until *stop. */
+/* bind_address may be a name, which is looked up for five seconds at most, or until *stop. NULL:
+ * that of WEFT_BIND, if it is set; "": all addresses. */
 int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
                const struct peer_terms *terms);
 unsigned tcp_port(const struct listener *listener);

@@ -158,6 +158,7 @@ static int greet(struct command *c, const struct visit *visit, struct msg *answe
 static int client(struct command *c, const char *address, unsigned port)
 {
     struct visit visit = {.address = address,
+                          .access = &c->options.access,
                           .port = port,
                           .wait_ms = c->options.local ? LOCAL_WAIT_MS : c->options.wait_s * 1000,
                           .timeout_ms = c->options.spec.timeout_ms};
@@ -240,6 +241,7 @@ static int serve(void *arg, struct peer *peer)
 static int server(struct command *c)
 {
     struct service service = {.bind = c->own.options.bind,
+                              .access = &c->own.options.access,
                               .port = (unsigned)c->options.port,
                               .loop = c->options.loop,
                               .timeout_ms = c->options.spec.timeout_ms,
@@ -280,7 +282,7 @@ static int both(struct command *c)
     int status = local_place(o->cpu, &cpu);
     if (!status) {
         server_arguments(&arguments, o, opt_origin(&c->set, row) == OPT_BY_USER, cpu);
-        status = local_start(&c->local, &arguments, &port);
+        status = local_start(&c->local, &arguments, &c->options.access, &port);
     }
     if (!status)
         status = client(c, *o->bind ? o->bind : "127.0.0.1", port);

@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_CXI_H
 #define WEFT_TOOL_CXI_H
 
+#include "tool/access.h"
 #include "tool/output.h"
 
 /* A command, from tools.def. */
@@ -22,6 +23,7 @@ struct cxi_options {
     int huge;               /* 0, or the choice of --use-hp */
     bool local, loop, help, version;
     char bind[256];
+    struct access access;
     int64_t cpu[2];
     const char *address; /* NULL: a server, or local */
 };

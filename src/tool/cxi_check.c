@@ -33,6 +33,8 @@ int cxi_check(struct cxi_options *o, const struct opt_set *set)
                         .port = o->port,
                         .server_cpu = o->cpu[1]};
     int status = role_check(&role, set);
+    if (!status)
+        status = access_open(&o->access, set, &role);
     if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))
         status = fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
                       amo_compare_names[spec_amo_compare(spec)], amo_op_names[spec_amo_op(spec)]);

@@ -126,6 +126,7 @@ const struct opt cxi_rows[] = {
      .help = "Server: take one client after another"},
     {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", .takes = CXI_ALL,
      .flags = OPT_OURS, .help = "Server: listen on this address only"},
+    ACCESS_ROWS(offsetof(struct cxi_options, access), CXI_ALL),
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
      .fallback = "10", .word = "SEC", .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Fail after this long without progress or sign of\n"

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ void argument(struct arguments *a, const char *name, const char *format, ...)
 }
 
 /* In the child. An interrupt from the terminal reaches the whole group: the client tells us. */
-static void become_server(const struct arguments *a, int out, int errors, pid_t parent)
+static void become_server(const struct arguments *a, int out, int errors, int secret, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -54,6 +55,7 @@ static void become_server(const struct arguments *a, int out, int errors, pid_t 
     signal(SIGINT, SIG_IGN);
     dup2(out, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
+    fcntl(secret, F_SETFD, 0); /* this one it inherits */
     execv("/proc/self/exe", a->list);
     _exit(127);
 }
@@ -73,6 +75,7 @@ static int read_port(struct local *local, unsigned *port)
             return fail(-ECHILD, "--local: the server did not start");
         if (line[have++] == '\n') {
             line[have] = '\0';
+            local->told = lseek(local->errors, 0, SEEK_END);
             return sscanf(line, "Listening on port %u", port) == 1
                        ? 0
                        : fail(-ECHILD, "--local: the server did not say where it listens");
@@ -94,19 +97,44 @@ int local_place(const int64_t request[2], int64_t *server)
     return cpu_pin(client);
 }
 
-int local_start(struct local *local, const struct arguments *arguments, unsigned *port)
+/* In memory, and as closed to others as a file would have to be. */
+static int secret_descriptor(struct access *access)
+{
+    char text[SECRET_TEXT];
+    int status = access_renew(access);
+    if (status)
+        return status;
+    secret_text(&access->secret, text);
+    int fd = memfd_create("weft-secret", MFD_CLOEXEC);
+    if (fd >= 0 && !fchmod(fd, 0600) && write(fd, text, sizeof text) == sizeof text)
+        return fd;
+    status = fail(-errno, "--local: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+int local_start(struct local *local, struct arguments *arguments, struct access *access,
+                unsigned *port)
 {
     int pipes[2];
     *local = (struct local){.out = -1, .errors = -1};
     local->errors = memfd_create("weft-server-errors", MFD_CLOEXEC);
     if (local->errors < 0 || pipe2(pipes, O_CLOEXEC))
         return fail(-errno, "--local: %s", strerror(errno));
+    local->out = pipes[0];
+    int secret = secret_descriptor(access);
+    if (secret < 0) {
+        close(pipes[1]);
+        return secret;
+    }
+    argument(arguments, "--secret-file", "fd:%d", secret);
     pid_t parent = getpid();
     local->pid = fork();
     if (local->pid == 0)
-        become_server(arguments, pipes[1], local->errors, parent);
+        become_server(arguments, pipes[1], local->errors, secret, parent);
     close(pipes[1]);
-    local->out = pipes[0];
+    close(secret);
     if (local->pid < 0) {
         local->pid = 0;
         return fail(-errno, "--local: fork: %s", strerror(errno));
@@ -145,7 +173,7 @@ int local_failure(const struct local *local, int status)
     bool untold = status == -ECHILD || status == -ECONNRESET;
     ssize_t n = 0;
     if (local && untold && local->errors >= 0)
-        n = pread(local->errors, text, sizeof text - 1, 0);
+        n = pread(local->errors, text, sizeof text - 1, local->told);
     text[n > 0 ? n : 0] = '\0';
     if (!*text) {
         shell_say(fail_reason());

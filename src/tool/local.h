@@ -3,7 +3,7 @@
 #ifndef WEFT_TOOL_LOCAL_H
 #define WEFT_TOOL_LOCAL_H
 
-#include "core/core.h"
+#include "tool/access.h"
 
 #include <sys/types.h>
 
@@ -11,6 +11,7 @@ struct local {
     pid_t pid;  /* 0: none */
     int out;    /* its standard output, dropped */
     int errors; /* what it said on standard error */
+    off_t told; /* so much of that before it listened, which is no reason to fail */
     int code;   /* its exit code, once it has ended */
 };
 
@@ -33,7 +34,10 @@ int local_place(const int64_t request[2], int64_t *server);
 /* Starts this program again as a server and waits until it listens on *port. A server that cannot
  * be reached after that is dead: --wait does not apply. */
 enum { LOCAL_WAIT_MS = 500 };
-int local_start(struct local *local, const struct arguments *arguments, unsigned *port);
+/* Both get a new secret, so that nobody else on this machine can take the place of either: the
+ * server on a descriptor that it inherits, the client in access. */
+int local_start(struct local *local, struct arguments *arguments, struct access *access,
+                unsigned *port);
 
 /* Sees to it that it has ended, or leaves it behind if nothing ends it. Returns the status, with
  * its sentence. */

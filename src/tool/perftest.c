@@ -133,6 +133,7 @@ static int run_all(struct command *c)
 static int client(struct command *c, const char *address, unsigned port)
 {
     struct visit visit = {.address = address,
+                          .access = &c->options.access,
                           .port = port,
                           .wait_ms = c->options.local ? LOCAL_WAIT_MS : c->options.wait_s * 1000,
                           .timeout_ms = c->options.spec.timeout_ms};
@@ -168,7 +169,7 @@ static int both(struct command *c)
             argument(&a, "--device", "%s", o->device);
         if (cpu >= 0)
             argument(&a, "--cpu", "%" PRId64, cpu);
-        status = local_start(&c->local, &a, &port);
+        status = local_start(&c->local, &a, &c->options.access, &port);
     }
     if (!status)
         status = client(c, *o->bind ? o->bind : "127.0.0.1", port);
@@ -257,6 +258,7 @@ static int serve_client(void *arg, struct peer *peer)
 static int server(struct command *c)
 {
     struct service service = {.bind = c->options.bind,
+                              .access = &c->options.access,
                               .port = (unsigned)c->options.port,
                               .loop = c->options.loop,
                               .timeout_ms = c->options.spec.timeout_ms,
@@ -323,7 +325,8 @@ static bool by_launcher(const struct command *c)
 {
     const struct perftest *o = &c->options;
     const struct opt *port = opt_find(&c->set, "port");
-    bool server_here = o->loop || *o->bind || opt_origin(&c->set, port) == OPT_BY_USER;
+    bool server_here = o->loop || *o->bind || *o->access.secret_file || *o->access.allow_list ||
+                       opt_origin(&c->set, port) == OPT_BY_USER;
     return !o->address && !o->local && !server_here && mpi_launched();
 }
 
@@ -347,6 +350,8 @@ static int run(struct command *c)
                         .port = o->port,
                         .server_cpu = o->cpu[1]};
     int status = role_check(&role, &c->set);
+    if (!status && !launched)
+        status = access_open(&c->options.access, &c->set, &role);
     if (!status && client_here)
         status = check_client(c);
     else if (!status && *o->batch)

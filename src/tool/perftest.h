@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_PERFTEST_H
 #define WEFT_TOOL_PERFTEST_H
 
+#include "tool/access.h"
 #include "tool/output.h"
 
 /* Which rows may stand in a line of a batch file. */
@@ -18,6 +19,7 @@ struct perftest {
     uint64_t port, wait_s;
     bool grouped, final_only, csv, loop, local, list, help, version;
     char batch[4096], bind[256];
+    struct access access;
     char memory[PERF_MEMORY]; /* the client's, or the client's and the server's */
     const char *address;
 };

@@ -107,6 +107,7 @@ const struct opt perf_rows[] = {
      .help = "Print the devices that can be used, and exit"},
     {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_RUN,
      .help = "Server: listen on this address only"},
+    ACCESS_ROWS(offsetof(struct perftest, access), PERF_RUN),
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
      .fallback = "10", .word = "SEC", OURS_RUN,
      .help = "Fail after this long without progress or sign of\n"

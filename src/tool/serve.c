@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server takes clients until one was served, or for ever; a client asks to be one of them. */
 #include "tool/serve.h"
+#include "tool/access.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -37,12 +38,12 @@ int role_check(const struct role *r, const struct opt_set *set)
 }
 
 /* One client. -EAGAIN: it was refused. */
-static int serve_one(const struct service *s, struct listener **listener)
+static int serve_one(const struct service *s, struct listener **listener,
+                     const struct peer_terms *terms)
 {
-    struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
     struct msg greeting, answer;
     struct peer *peer;
-    int status = tcp_accept(*listener, &terms, &peer, &greeting);
+    int status = tcp_accept(*listener, terms, &peer, &greeting);
     if (status)
         return status;
     status = msg_print(&answer, "%s", accepted);
@@ -65,20 +66,34 @@ static int serve_one(const struct service *s, struct listener **listener)
     return status;
 }
 
+/* Who can reach this server, and what it does for them. */
+static void announce(const struct service *s, const struct listener *listener)
+{
+    const struct access *access = s->access;
+    char sentence[ACCESS_LIST + 200];
+    snprintf(sentence, sizeof sentence, "listening on %s%s%s, %s: serves every fabric",
+             tcp_address(listener), access->limited ? " for " : "",
+             access->limited ? access->allow_list : "",
+             access->held ? "secret required" : "no secret");
+    shell_say(sentence);
+}
+
 int serve_clients(const struct service *s)
 {
     struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
     struct listener *listener;
-    int status = tcp_listen(&listener, s->bind, s->port, &terms);
+    access_terms(s->access, &terms);
+    int status = tcp_listen(&listener, *s->bind ? s->bind : NULL, s->port, &terms);
     if (status)
         return status;
+    announce(s, listener);
     do {
         printf("Listening on port %u for client to connect...\n", tcp_port(listener));
         status = shell_flush("to standard output");
         if (status)
             break;
         do
-            status = serve_one(s, &listener);
+            status = serve_one(s, &listener, &terms);
         while (status == -EAGAIN);
         if (status && s->loop && status != -EINTR)
             shell_say(fail_reason());
@@ -91,6 +106,7 @@ int visit_server(const struct visit *v, const struct msg *greeting, struct msg *
                  struct peer **peer)
 {
     struct peer_terms terms = {.timeout_ms = v->timeout_ms, .stop = &shell_stop};
+    access_terms(v->access, &terms);
     int status = tcp_dial(peer, v->address, v->port, v->wait_ms, &terms);
     if (status)
         return status;

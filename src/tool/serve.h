@@ -17,8 +17,11 @@ struct role {
 /* What is wrong with it, in a sentence; warns of options that have no effect in it. */
 int role_check(const struct role *role, const struct opt_set *set);
 
+struct access;
+
 struct service {
-    const char *bind;
+    const char *bind; /* "": that of WEFT_BIND, or all addresses */
+    const struct access *access;
     unsigned port;
     bool loop; /* one client after another */
     uint64_t timeout_ms;
@@ -34,6 +37,7 @@ int serve_clients(const struct service *service);
 /* Dials, greets, and hears that the server agrees. */
 struct visit {
     const char *address;
+    const struct access *access;
     unsigned port;
     uint64_t wait_ms, timeout_ms;
 };

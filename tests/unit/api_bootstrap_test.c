@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -244,13 +245,23 @@ static void a_thread_that_never_comes_is_given_up_after_the_timeout(void **state
 struct meeting {
     struct weft_bootstrap bootstrap;
     unsigned port;
+    const char *secret_file, *allow;
+    const volatile sig_atomic_t *stop;
     int status;
 };
 
 static void *listen_there(void *arg)
 {
     struct meeting *m = arg;
-    m->status = weft_tcp_listen(&m->bootstrap, "127.0.0.1", m->port, NULL);
+    struct weft_tcp tcp;
+    weft_tcp_init(&tcp);
+    tcp.address = "127.0.0.1";
+    tcp.port = m->port;
+    tcp.secret_file = m->secret_file;
+    tcp.allow = m->allow;
+    tcp.stop = m->stop;
+    m->status = m->secret_file ? weft_tcp_listen_with(&m->bootstrap, &tcp)
+                               : weft_tcp_listen(&m->bootstrap, "127.0.0.1", m->port, NULL);
     return NULL;
 }
 
@@ -293,6 +304,88 @@ static void two_ends_meet_over_tcp_and_run_one_test_after_the_other(void **state
     weft_close(&pair[1]);
 }
 
+/* ---- the secret ---- */
+
+static char secrets[2][64];
+
+static int make_secrets(void **state)
+{
+    static const char digits[] = "0123456789abcdef";
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(secrets[i], sizeof secrets[i], "/tmp/weft-secret-XXXXXX");
+        int fd = mkstemp(secrets[i]);
+        for (int at = 0; at < 64; at++)
+            if (write(fd, &digits[(at + i) % 16], 1) != 1)
+                return -1;
+        close(fd);
+    }
+    return 0;
+}
+
+static int remove_secrets(void **state)
+{
+    (void)state;
+    return unlink(secrets[0]) | unlink(secrets[1]);
+}
+
+static int dial_with(struct weft_bootstrap *bootstrap, unsigned port, const char *secret_file)
+{
+    struct weft_tcp tcp;
+    weft_tcp_init(&tcp);
+    tcp.address = "127.0.0.1";
+    tcp.port = port;
+    tcp.wait_ms = 10000;
+    tcp.secret_file = secret_file;
+    return weft_tcp_dial_with(bootstrap, &tcp);
+}
+
+static void two_ends_over_tcp_know_each_other_by_their_secret(void **state)
+{
+    struct meeting there = {.port = free_port(), .secret_file = secrets[0], .allow = "127.0.0.1"};
+    struct weft_bootstrap pair[2];
+    struct weft_params params = small("am", "ping-pong", "short");
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, listen_there, &there), 0);
+    assert_int_equal(dial_with(&pair[0], there.port, ""), -EACCES);
+    assert_contains(weft_reason(), "requires a secret");
+    assert_int_equal(dial_with(&pair[0], there.port, secrets[1]), -EACCES);
+    assert_contains(weft_reason(), "another secret");
+    setenv("WEFT_SECRET", secrets[0], 1);
+    int status = dial_with(&pair[0], there.port, NULL);
+    unsetenv("WEFT_SECRET");
+    pthread_join(thread, NULL);
+    assert_int_equal(status, 0);
+    assert_int_equal(there.status, 0);
+    pair[1] = there.bootstrap;
+    expect_good(&params, pair);
+    weft_close(&pair[0]);
+    weft_close(&pair[1]);
+}
+
+static void what_is_wrong_with_a_struct_weft_tcp_is_said(void **state)
+{
+    struct weft_bootstrap bootstrap;
+    struct weft_tcp tcp = {.port = 1};
+    (void)state;
+    assert_int_equal(weft_tcp_listen_with(&bootstrap, NULL), -EINVAL);
+    assert_int_equal(weft_tcp_listen_with(&bootstrap, &tcp), -EINVAL);
+    assert_contains(weft_reason(), "begin with weft_tcp_init");
+    weft_tcp_init(&tcp);
+    tcp.port = free_port();
+    tcp.allow = "everybody";
+    assert_int_equal(weft_tcp_listen_with(&bootstrap, &tcp), -EINVAL);
+    assert_contains(weft_reason(), "allow: \"everybody\" is not an address or a network");
+    tcp.allow = "";
+    assert_int_equal(weft_tcp_listen_with(&bootstrap, &tcp), -EINVAL);
+    tcp.allow = NULL;
+    tcp.secret_file = "/nonexistent/secret";
+    assert_int_equal(weft_tcp_listen_with(&bootstrap, &tcp), -ENOENT);
+    assert_int_equal(dial_with(&bootstrap, tcp.port, "/dev/null"), -EACCES);
+    assert_contains(weft_reason(), "is not a regular file");
+}
+
 static void a_port_that_is_none_or_where_nobody_listens_is_an_error(void **state)
 {
     struct weft_bootstrap bootstrap;
@@ -320,7 +413,9 @@ int main(void)
         cmocka_unit_test(a_bootstrap_that_is_none_is_refused),
         cmocka_unit_test(a_thread_that_never_comes_is_given_up_after_the_timeout),
         cmocka_unit_test(two_ends_meet_over_tcp_and_run_one_test_after_the_other),
+        cmocka_unit_test(two_ends_over_tcp_know_each_other_by_their_secret),
+        cmocka_unit_test(what_is_wrong_with_a_struct_weft_tcp_is_said),
         cmocka_unit_test(a_port_that_is_none_or_where_nobody_listens_is_an_error),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_secrets, remove_secrets);
 }
