@@ -20,7 +20,7 @@ from pathlib import Path
 SIZES = {"8 B": 8, "4 KiB": 4096, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
 TITLES = re.compile(r"^ *\S.*  Min\[us\]     Max\[us\]    Mean\[us\]  StdDev\[us\]$")
 FINAL = re.compile(r"^Final:\s+\d+\s+([\d.]+)")
-RESULT = re.compile(r"^\s+(\d+)\s+(\d+)((?:\s+[\d.]+){4})\s*$")
+RESULT = re.compile(r"^\s+(\d+)\s+(\d+)((?:\s+<?[\d.]+){4})\s*$")
 SAMPLE = re.compile(r"^\s+\d+\s+(\d+\.\d{3})$")
 START_UPS = 51
 MEMORY_RUNS = 3

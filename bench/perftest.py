@@ -18,7 +18,7 @@ from bench import Failed
 
 PEER = "/usr/bin/ucx_perftest"
 RESAMPLES = 2000
-NUMBERS = re.compile(r"^(?:Final:)?\s*(\d+)((?:\s+[\d.]+){7})\s*$")
+NUMBERS = re.compile(r"^(?:Final:)?\s*(\d+)((?:\s+<?[\d.]+){7})\s*$")
 
 # Label, test, layout, size, iterations, transport and device, and whether more is better.
 POSIX, TCP = ("posix", "memory"), ("tcp", "lo")
@@ -43,7 +43,7 @@ def rate_of(text, argv):
     rows = [match for match in map(NUMBERS.match, text.splitlines()) if match]
     if not rows:
         raise Failed(f"{' '.join(argv)}: no result:\n{text}")
-    numbers = [float(word) for word in rows[-1].group(2).split()]
+    numbers = [float(word.lstrip("<")) for word in rows[-1].group(2).split()]
     latency_us, rate = numbers[2], numbers[6]
     halves = "_lat" in argv[argv.index("-t") + 1]
     if halves and latency_us and rate * latency_us / 1e6 > 0.75:

@@ -153,14 +153,34 @@ static double bucket_value(const struct stats *stats, size_t bucket)
     return middle < (double)stats->min_ps ? (double)stats->min_ps : middle;
 }
 
+/* The very sample, where all are kept: what is printed follows from them to the digit. */
+static double kept_at_rank(const struct stats *stats, size_t bucket, uint64_t rank)
+{
+    double from, to;
+    stats_bounds(bucket, &from, &to);
+    uint64_t low = (uint64_t)from, high = (uint64_t)to - 1;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2, up_to = 0;
+        for (uint64_t i = 0; i < stats->count; i++)
+            up_to += stats->kept_ps[i] <= middle;
+        if (up_to >= rank)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return (double)low;
+}
+
 /* The sample of this rank, counted from 1. */
 static double at_rank(const struct stats *stats, uint64_t rank)
 {
+    bool kept = stats->kept_ps && stats->count <= stats->kept_room;
     uint64_t seen = 0;
     for (size_t i = 0; i < STATS_BUCKETS; i++) {
         seen += stats->buckets[i];
         if (seen >= rank)
-            return bucket_value(stats, i);
+            return kept && i < STATS_BUCKETS - 1 ? kept_at_rank(stats, i, rank)
+                                                 : bucket_value(stats, i);
     }
     return (double)stats->max_ps;
 }

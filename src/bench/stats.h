@@ -32,8 +32,9 @@ void stats_merge(struct stats *into, const struct stats *from);
 /* The population's standard deviation. */
 double stats_deviation_ps(const struct stats *stats);
 
-/* The value that a share of the samples (0 < share < 1) does not exceed, within 0.1 %. -ENODATA,
- * without a sentence, if fewer than ten samples lie beyond it. */
+/* The value that a share of the samples (0 < share < 1) does not exceed, within 0.1 %; where
+ * samples are kept, one of them. -ENODATA, without a sentence, if fewer than ten samples lie beyond
+ * it. */
 int stats_percentile(const struct stats *stats, double share, double *ps);
 
 /* Its 95 % confidence interval by order statistics. */

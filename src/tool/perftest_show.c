@@ -66,10 +66,25 @@ static void say_reverse(const struct result *r)
     shell_say(sentence);
 }
 
+/* What the median and the percentiles are of, where that is not single operations. */
+static void say_means(struct perf_show *s, const struct result *r)
+{
+    char sentence[128];
+    if (r->sampling.ops < 2 || s->said_means)
+        return;
+    snprintf(sentence, sizeof sentence,
+             "an operation takes less than 100 ns: samples are means of %" PRIu64 " of them",
+             r->sampling.ops);
+    shell_say(sentence);
+    s->said_means = true;
+}
+
 static int on_row(struct report *report, const struct result *result)
 {
     struct perf_show *s = (struct perf_show *)report;
     int status = s->output.report.ops->row(&s->output.report, result);
+    if (!status)
+        say_means(s, result);
     if (!status && !isnan(result->reverse_elapsed_s))
         say_reverse(result);
     return status;

@@ -11,6 +11,7 @@ struct perf_show {
     struct output output;
     char label[1200]; /* of the test that runs, for documents */
     char said[128];   /* the fabric last said to have been chosen */
+    bool said_means;
 };
 
 int perf_show_open(struct perf_show *show, const struct perftest *options,

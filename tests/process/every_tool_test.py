@@ -158,6 +158,26 @@ def every_sample_is_printed(name, _title, _op, _method):
     equal([len(samples) for samples in tap.samples_of(process)], [COUNT], process)
 
 
+def unresolved(process):
+    return [line for line in lines_of(process.err) if ": not resolved: " in line]
+
+
+def many_together_are_resolved(name, _title, _op, _method):
+    together = good(local(name, "null", "--ops-per-sample", "1000"))
+    equal(header_value(together, "Ops per Sample"), "1000")
+    equal([int(row[1]) for row in table_of(together)[1]], [1000 * COUNT], together)
+    equal(unresolved(together), [], together)
+    alone = good(local(name, "null", "--percentiles", "50"))
+    check("Ops per Sample" not in alone.out, alone)
+    if tap.SANITIZED:
+        return
+    columns = re.split(r" {2,}", table_of(alone)[0].strip())
+    of = dict(zip(columns, table_of(alone)[1][0]))
+    for column in ("Min[us]", "p50[us]"):
+        check(re.fullmatch(r"<0\.\d{3}", of[column]), column, alone)
+    equal(len(unresolved(alone)), 1, alone)
+
+
 def the_document_has_the_same(name, _title, op, method):
     process = good(local(name, "soft", "--json", "-"))
     document = json.loads(process.out)
@@ -170,6 +190,7 @@ for _tool in TOOLS:
     for _test in (help_and_version, nonsense_is_refused, both_ends_here, a_range_has_a_row_a_size,
                   data_is_verified, null_has_nothing_to_verify, wrong_data_is_found,
                   a_server_and_a_client, two_tools_do_not_talk, every_sample_is_printed,
+                  many_together_are_resolved,
                   the_document_has_the_same):
         tap.add(f"{_tool[0]}: {_test.__name__}", _test, *_tool)
 

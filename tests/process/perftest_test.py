@@ -593,6 +593,19 @@ def need_uct(device=None):
         skip(f"UCX has no {device} here")
 
 
+@alone
+def a_slow_warm_up_is_cut_short_and_says_so():
+    need_uct("posix/memory")
+    args = ("--local", "-t", "put_bw", "-s", "16M", "-n", "10", "-x", "posix", "-D", "bcopy", "-v")
+    client = ended(run(TOOL, *args, limit=60), 0)
+    found = re.search(r"the warm-up ended after 100 ms: (\d+) of 10000 iterations", client.err)
+    check(found and 0 < int(found[1]) < 10000, client)
+    elapsed = 10 * float(csv_of(client)[1][3]) / 1e6
+    check(client.ended - client.began - elapsed < 5, f"{elapsed} s were measured", client)
+    quick = ended(run(TOOL, "--local", *SOFT, "-t", "put_bw", "-n", "10", "-w", "3"), 0)
+    check("the warm-up ended" not in quick.err, quick)
+
+
 def all_on(transport):
     need_uct(f"{transport}/memory")
     batch = batch_file("tests", *(f"{name} -t {name}" for name in TESTS))

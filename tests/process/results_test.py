@@ -174,7 +174,7 @@ def samples_are_kept_and_every_number_follows_from_them():
     equal([one["percent"] for one in result["percentiles"]], [1, 25, 50, 75, 90, 99, 99.9, 99.99])
     for one in result["percentiles"][:-1]:
         rank = math.ceil(one["percent"] / 100 * len(samples) - 1e-9)
-        near(one["us"], samples[rank - 1], 0.001, one)
+        equal(one["us"], samples[rank - 1], one)
     equal(percentile(result, 99.99)["us"], None)
     check_sense(found)
 
@@ -350,6 +350,18 @@ def a_condition_that_cannot_be_judged_exits_with_5():
 
 
 @test
+def a_condition_that_is_too_fine_for_the_clock_exits_with_5():
+    if tap.SANITIZED:
+        skip("a sanitizer makes null slow enough to be resolved")
+    args = (*QUICK, "-d", "null", "--fail-if", "median > 1ns")
+    process = ended(Process([CXI["write"], *args]), 5)
+    check(re.search(r"cxi_write_lat: cannot tell whether median > 1ns: size 8: the clock resolves "
+                    r"[\d.]+ ns\n", process.err), process)
+    equal(process.err.count(": not resolved: size 8: the clock (step "), 1, process)
+    ended(Process([CXI["write"], *QUICK, "-d", "null", "--fail-if", "median > 1us"]), 0)
+
+
+@test
 def a_condition_about_a_size_that_was_not_measured_exits_with_5():
     for tool, args in ((CXI["write"], QUICK), (PERF, (*PERF_QUICK, "-t", "put_lat"))):
         process = ended(Process([tool, *args, "--fail-if", "max@9 > 1s", "--fail-if", "max@8 > 9s"]),
@@ -464,7 +476,7 @@ def an_interrupted_run_leaves_its_document():
         equal((found["status"]["state"], found["status"]["exit"]), ("interrupted", 130))
         check(found["status"]["reason"], found["status"])
         equal([one["complete"] for one in found["results"]], [False])
-        check(found["results"][0]["count"] > 100, found["results"][0]["count"])
+        check(found["results"][0]["count"] > 10, found["results"][0]["count"])
         check_sense(found)
 
 
@@ -500,7 +512,7 @@ def a_test_whose_peer_is_lost_leaves_what_was_known():
     ended(client, 4, 15)
     result, = read_file(path, client)["results"]
     equal(result["complete"], False)
-    check(result["count"] > 1000 and result["series"], result["count"])
+    check(operations_of(result) > 1000 and result["series"], result["count"])
 
 
 @test

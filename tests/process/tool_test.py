@@ -472,6 +472,18 @@ def a_run_takes_its_gaps():
 
 
 @alone
+def no_gap_outlives_the_run():
+    """Neither after the last iteration, nor beyond the duration."""
+    for args in (("-D", "1"), ("-n", "1")):
+        client = Process([TOOL, "--local", "--latency-gap", "20000000", "--warmup", "0", *args])
+        client.wait_for("^Remote ")
+        begin = time.monotonic()
+        ended(client, 0)
+        check(client.ended - begin < 12, "a gap of 20 s was waited for", client)
+        equal(rows_of(client)[0][1], 1, client)
+
+
+@alone
 def without_a_gap_there_are_millions_a_second():
     if SANITIZED:
         skip("a sanitizer slows it down")

@@ -34,8 +34,12 @@ double seconds(void)
 static void on_report(void *arg, const struct weft_result *result)
 {
     struct reports *r = arg;
-    if (!r->count)
+    if (r->count) {
+        r->wall_s += seconds() - r->left_s;
+        r->counted_s += result->elapsed_s - r->elapsed_s;
+    } else {
         r->grows = true;
+    }
     r->after_final += r->finals > 0;
     if (result->final && r->finals < SIZES_MOST)
         r->sizes[r->finals] = result->size;
@@ -47,6 +51,7 @@ static void on_report(void *arg, const struct weft_result *result)
     sched_getaffinity(0, sizeof r->cpus, &r->cpus);
     if (++r->count == 2 && r->stop_at)
         *r->stop_at = 1;
+    r->left_s = seconds();
 }
 
 void *run_end(void *arg)

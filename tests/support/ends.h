@@ -19,6 +19,8 @@ struct reports {
     unsigned count, finals, after_final;
     uint64_t iterations;
     double elapsed_s;
+    double left_s;                  /* when the last one was over */
+    double wall_s, counted_s;       /* between two reports; and by how much elapsed_s grew */
     bool grows;                     /* each has as much as the one before it, or more */
     volatile sig_atomic_t *stop_at; /* set by the second report */
     cpu_set_t cpus;                 /* where the last was made */

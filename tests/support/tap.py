@@ -419,7 +419,8 @@ def sentences(process):
     """Lines of stderr, without remarks on what the machine did meanwhile and what its clock resolves."""
     return [line for line in lines_of(process.err)
             if not re.search(": (disturbed while measuring|not resolved|both ends seem to have run on "
-                             "one CPU|the warm-up ended after [0-9]+ ms)", line)]
+                             "one CPU|the warm-up ended after [0-9]+ ms|an operation takes less than "
+                             "100 ns: samples are means)", line)]
 
 
 def preempted(process):

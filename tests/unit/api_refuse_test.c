@@ -147,6 +147,12 @@ static const struct refusal {
     {{.op = "write", .method = "stream", .both_ways = 1, .layout = "short", .verify = 1},
      -EINVAL,
      "not in both directions"},
+    {{.op = "write", .method = "stream", .ops_per_sample = 2},
+     -EINVAL,
+     "2 operations per sample are for latency, not for stream"},
+    {{.op = "write", .method = "latency", .ops_per_sample = 2, .verify = 1},
+     -EINVAL,
+     "verifying looks at every operation"},
     {{.op = "write", .method = "stream", .layout = "short", .size = 1 << 20}, -EMSGSIZE, "at most"},
     {{.op = "am", .method = "stream", .layout = "short", .size = 1 << 20}, -EMSGSIZE, "at most"},
     {{.op = "am", .method = "stream", .layout = "zcopy", .size = 1 << 20, .am_header = 1 << 19},
@@ -195,6 +201,7 @@ static struct weft_params asked(const struct refusal *refusal)
     params.both_ways = over->both_ways;
     params.fetching = over->fetching;
     params.verify = over->verify;
+    params.ops_per_sample = over->ops_per_sample ? over->ops_per_sample : 1;
     if (over->percentiles[0] != 0)
         memcpy(params.percentiles, over->percentiles, sizeof params.percentiles);
     return params;

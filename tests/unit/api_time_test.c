@@ -99,6 +99,160 @@ static void as_many_as_are_allowed_are_under_way_at_once(void **state)
     with_threads(overlapping);
 }
 
+/* All that passes between two reports is in the elapsed time, so that rates are true. */
+static void in_wall_time(const struct weft_bootstrap pair[2])
+{
+    const struct weft_params tests[] = {
+        small("write", "stream", "short"), small("read", "stream", "bcopy"),
+        small_atomic("SUM", true, "stream"), small("am", "stream", "short")};
+    for (size_t i = 0; i < LENGTH(tests); i++) {
+        double share = 0;
+        for (int tries = 0; tries < 5 && share < 0.98; tries++) {
+            struct end ends[2];
+            prepare(ends, &tests[i], pair);
+            for (int k = 0; k < 2; k++) {
+                ends[k].params.iterations = 0;
+                ends[k].params.duration_ms = 400;
+                ends[k].params.interval_ms = 100;
+            }
+            run_ends(ends);
+            expect_done(ends);
+            share = ends[0].reports.counted_s / ends[0].reports.wall_s;
+            assert_true(share < 1.001);
+            release(ends);
+        }
+        if (share < 0.98)
+            fail_msg("%s: %.1f %% of the time is missing", tests[i].op, 100 - 100 * share);
+    }
+}
+
+static void the_elapsed_time_of_a_stream_is_wall_time(void **state)
+{
+    (void)state;
+    with_threads(in_wall_time);
+}
+
+static unsigned heard;
+
+static void hear(const char *sentence)
+{
+    heard += strstr(sentence, "the warm-up ended after 100 ms: ") != NULL;
+}
+
+/* A warm-up of hours, and one that is long over; the other end counts what comes, and follows. */
+static void warm_up(const struct weft_bootstrap pair[2])
+{
+    struct weft_params tests[] = {small("am", "ping-pong", "short"), small("am", "stream", "short"),
+                                  small("write", "stream", "bcopy")};
+    weft_warnings(hear);
+    for (size_t i = 0; i < LENGTH(tests); i++)
+        for (int cut = 0; cut < 2; cut++) {
+            struct end ends[2];
+            double begin = seconds();
+            heard = 0;
+            tests[i].warmup = cut ? UINT64_C(1) << 50 : 5;
+            prepare(ends, &tests[i], pair);
+            run_ends(ends);
+            expect_done(ends);
+            assert_int_equal(ends[0].result.iterations, tests[i].iterations);
+            assert_true(cut ? ends[0].result.warmup > 0 : ends[0].result.warmup == 5);
+            assert_int_equal(heard, cut);
+            assert_true(seconds() - begin < 20);
+            release(ends);
+        }
+    weft_warnings(NULL);
+}
+
+static void a_warm_up_ends_after_its_count_or_after_a_tenth_of_a_second(void **state)
+{
+    (void)state;
+    with_threads(warm_up);
+}
+
+/* ---- what a sample is ---- */
+
+static struct weft_result sampled(const struct weft_params *params,
+                                  const struct weft_bootstrap pair[2])
+{
+    struct end ends[2];
+    prepare(ends, params, pair);
+    run_ends(ends);
+    expect_done(ends);
+    expect_figures(&ends[0]);
+    struct weft_result result = ends[0].result;
+    release(ends);
+    return result;
+}
+
+/* Nothing is shorter than null, and nothing else has so little to resolve. */
+static void alone_or_together(const struct weft_bootstrap pair[2])
+{
+    static const char *const ops[] = {"write", "read", "send", "atomic"};
+    for (size_t i = 0; i < LENGTH(ops); i++) {
+        struct weft_params params = small(ops[i], "latency", NULL);
+        params.device = "null";
+        struct weft_result alone = sampled(&params, pair);
+        params.ops_per_sample = 1000;
+        struct weft_result together = sampled(&params, pair);
+        assert_int_equal(together.iterations, 200000);
+        assert_int_equal(together.samples, 200);
+        assert_true(together.resolved);
+        assert_true(together.resolution_us < alone.resolution_us / 500);
+        if (sanitized())
+            continue;
+        assert_false(alone.resolved);
+        assert_true(alone.min_us < alone.resolution_us);
+    }
+}
+
+static void what_the_clock_cannot_resolve_is_resolved_a_thousand_at_a_time(void **state)
+{
+    (void)state;
+    with_threads(alone_or_together);
+}
+
+static void ten_together(const struct weft_bootstrap pair[2])
+{
+    static const char *const ops[] = {"write", "read", "send", "atomic"};
+    for (size_t i = 0; i < LENGTH(ops); i++) {
+        struct weft_params params = small(ops[i], "latency", NULL);
+        params.device = "null:delay=10us";
+        params.ops_per_sample = 10;
+        params.gap_ns = 1000;
+        expect_median(&params, pair, 10, 1);
+    }
+}
+
+static void operations_timed_together_take_as_long_as_alone(void **state)
+{
+    (void)state;
+    with_threads(ten_together);
+}
+
+/* Too short to be timed one by one, or not. */
+static void one_or_many(const struct weft_bootstrap pair[2])
+{
+    struct weft_params params = small("write", "stream", "short");
+    params.iterations = 20001;
+    struct weft_result many = sampled(&params, pair);
+    assert_true(sanitized() || many.ops_per_sample >= 10);
+    assert_true(many.samples <= 20001 / many.ops_per_sample + 2);
+    params = small("read", "stream", "bcopy");
+    params.device = "null:delay=1us";
+    params.iterations = 1000;
+    struct weft_result one = sampled(&params, pair);
+    assert_int_equal(one.ops_per_sample, 1);
+    assert_int_equal(one.samples, 1000);
+}
+
+static void a_stream_of_short_operations_has_samples_of_many(void **state)
+{
+    (void)state;
+    with_threads(one_or_many);
+}
+
+/* ---- patience ---- */
+
 static void nobody_completes(const struct weft_bootstrap pair[2])
 {
     struct weft_params params = small("read", "stream", "bcopy");
@@ -195,6 +349,7 @@ static void the_defaults_are_those_of_the_tool(void **state)
     assert_int_equal(p.warmup, 10000);
     assert_int_equal(p.window, 128);
     assert_int_equal(p.outstanding, 1);
+    assert_int_equal(p.ops_per_sample, 1);
     assert_int_equal(p.am_header, 8);
     assert_int_equal(p.interval_ms, 1000);
     assert_int_equal(p.cpu, -1);
@@ -225,6 +380,11 @@ int main(void)
         cmocka_unit_test(a_programmed_delay_is_what_is_read),
         cmocka_unit_test(a_programmed_delay_is_the_latency_with_and_without_a_gap),
         cmocka_unit_test(as_many_as_are_allowed_are_under_way_at_once),
+        cmocka_unit_test(the_elapsed_time_of_a_stream_is_wall_time),
+        cmocka_unit_test(a_warm_up_ends_after_its_count_or_after_a_tenth_of_a_second),
+        cmocka_unit_test(what_the_clock_cannot_resolve_is_resolved_a_thousand_at_a_time),
+        cmocka_unit_test(operations_timed_together_take_as_long_as_alone),
+        cmocka_unit_test(a_stream_of_short_operations_has_samples_of_many),
         cmocka_unit_test(an_operation_that_never_completes_ends_at_the_timeout),
         cmocka_unit_test(a_thread_is_put_on_its_cpu_and_back_again),
         cmocka_unit_test(the_defaults_are_those_of_the_tool),

@@ -414,6 +414,25 @@ static void percentiles_equal_the_sorted_samples(void **state)
     }
 }
 
+static void percentiles_of_kept_samples_are_among_them(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < LENGTH(kinds); kind++) {
+        uint64_t *ps = make_samples(kind, 40 + kind);
+        struct stats *stats = open_stats(SAMPLES);
+        stats_add(stats, ps, SAMPLES);
+        qsort(ps, SAMPLES, sizeof *ps, by_value);
+        assert_true(stats_median_ps(stats) == (double)ps[MIDDLE]);
+        for (size_t s = 0; s < LENGTH(shares); s++) {
+            double value;
+            if (!stats_percentile(stats, shares[s].share, &value))
+                assert_true(value == (double)ps[rank_in(s, SAMPLES) - 1]);
+        }
+        stats_close(stats);
+        free(ps);
+    }
+}
+
 /* Samples 1, 2, 3, ... below STATS_LINEAR have buckets of their own, so the rank itself shows. */
 static void percentiles_are_given_only_with_ten_samples_beyond_them(void **state)
 {
@@ -570,6 +589,7 @@ int main(void)
         cmocka_unit_test(histogram_knows_every_value_within_a_thousandth),
         cmocka_unit_test(histogram_buckets_are_in_order_and_without_gaps),
         cmocka_unit_test(percentiles_equal_the_sorted_samples),
+        cmocka_unit_test(percentiles_of_kept_samples_are_among_them),
         cmocka_unit_test(percentiles_are_given_only_with_ten_samples_beyond_them),
         cmocka_unit_test(percentiles_find_the_very_rank_among_billions),
         cmocka_unit_test(intervals_bracket_their_percentile),

@@ -27,12 +27,19 @@ static void check_clock(enum clock_kind kind)
     assert_true(clock.ps_per_tick > 0);
     assert_true(clock.cost_ps > 0);
     assert_true(clock.cost_ps < 1000000000);
-    uint64_t before = clock_read(&clock);
+    assert_true(clock.step_ps > 0);
+    assert_true(clock_least_ps(&clock) >= 2 * clock.cost_ps);
+    assert_true(clock_least_ps(&clock) >= 3 * clock.step_ps);
+    uint64_t before = clock_read(&clock), least = UINT64_MAX;
     for (int i = 0; i < 100000; i++) {
         uint64_t now = clock_read(&clock);
         assert_true(now >= before);
+        if (now > before && now - before < least)
+            least = now - before;
         before = now;
     }
+    /* A tick more, because a step need not be a whole number of ticks. */
+    assert_true((double)clock.step_ps <= (double)(least + 1) * clock.ps_per_tick);
     before = clock_read(&clock);
     rest_ms(20);
     uint64_t passed_ps = clock_to_ps(&clock, clock_read(&clock) - before);

@@ -185,6 +185,51 @@ static void conditions_are_judged_by_what_they_say(void **state)
     stats_close(stats);
 }
 
+/* What the clock resolves is 10 ns; half of the samples, or none, are shorter. */
+static void a_bound_that_is_too_fine_for_the_clock_cannot_be_judged(void **state)
+{
+    static const struct {
+        const char *text;
+        enum verdict unresolved, resolved;
+    } cases[] = {
+        {"median > 5ns", VERDICT_UNKNOWN, VERDICT_FAILED},
+        {"min > 5ns", VERDICT_UNKNOWN, VERDICT_FAILED},
+        {"max > 9ns", VERDICT_UNKNOWN, VERDICT_FAILED},
+        {"p50 < 9.9ns", VERDICT_UNKNOWN, VERDICT_PASSED},
+        {"deviation > 5ns", VERDICT_UNKNOWN, VERDICT_FAILED},
+        {"median > 10ns", VERDICT_PASSED, VERDICT_FAILED},
+        {"min < 10ns", VERDICT_FAILED, VERDICT_PASSED},
+        {"max > 10ns", VERDICT_FAILED, VERDICT_FAILED},
+        {"mean > 5ns", VERDICT_FAILED, VERDICT_FAILED}, /* of the elapsed time */
+        {"rate < 1", VERDICT_PASSED, VERDICT_PASSED},
+        {"count < 1", VERDICT_PASSED, VERDICT_PASSED},
+    };
+    struct stats *stats;
+    struct result result = made(&stats, 1000);
+    (void)state;
+    result.sampling.resolution_ns = 10;
+    result.latency_us.overall = 1;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct condition c;
+        double value;
+        assert_int_equal(condition_parse(cases[i].text, true, &c), 0);
+        /* 1 us becomes 15 ps, or 15 ns. */
+        result.us_per_unit = 15e-12;
+        result.sampling.resolved = false;
+        assert_int_equal(condition_judge(&c, &result, &value), cases[i].unresolved);
+        result.us_per_unit = 15e-9;
+        result.sampling.resolved = true;
+        assert_int_equal(condition_judge(&c, &result, &value), cases[i].resolved);
+    }
+    result.elapsed_s = NAN;
+    result.sampling.resolved = false;
+    struct condition mean;
+    double value;
+    assert_int_equal(condition_parse("mean > 5ns", true, &mean), 0);
+    assert_int_equal(condition_judge(&mean, &result, &value), VERDICT_UNKNOWN);
+    stats_close(stats);
+}
+
 static void of_nothing_measured_no_time_is_judged(void **state)
 {
     static const char *const times[] = {"min > 5us",  "max > 5us",       "median > 5us",
@@ -457,6 +502,7 @@ int main(void)
         cmocka_unit_test(commas_and_lines_stand_where_they_belong),
         cmocka_unit_test(lists_of_percentiles_are_read_or_refused_by_the_word_that_is_wrong),
         cmocka_unit_test(conditions_are_judged_by_what_they_say),
+        cmocka_unit_test(a_bound_that_is_too_fine_for_the_clock_cannot_be_judged),
         cmocka_unit_test(of_nothing_measured_no_time_is_judged),
         cmocka_unit_test(conditions_that_mean_nothing_are_refused),
         cmocka_unit_test(whatever_is_typed_ends_in_a_sentence_or_a_condition),

@@ -354,6 +354,46 @@ static void a_row_too_wide_for_its_columns_stays_readable(void **state)
     close_page(&page);
 }
 
+/* What is below the resolution is only known to be; of a size that is resolved, the spread of its
+ * samples may be. */
+static void what_the_clock_cannot_resolve_is_not_printed_as_measured(void **state)
+{
+    static const double percentiles[] = {10, 50, 0};
+    uint64_t ps[40];
+    struct page page;
+    struct stats *stats;
+    (void)state;
+    OPEN(&page, true, "host");
+    page.table.percentiles = percentiles;
+    begin(&page);
+    assert_int_equal(stats_open(&stats, 0), 0);
+    for (uint64_t i = 0; i < LENGTH(ps); i++)
+        ps[i] = i < 5 ? 0 : i < 39 ? 30000 : 60000;
+    stats_add(stats, ps, LENGTH(ps));
+    struct result result = {.size = 8,
+                            .count = 40,
+                            .stats = stats,
+                            .us_per_unit = 1e-6,
+                            .sampling.resolution_ns = 21.4};
+    for (int resolved = 0; resolved < 2; resolved++) {
+        result.sampling.resolved = resolved;
+        assert_int_equal(page.table.report.ops->row(&page.table.report, &result), 0);
+    }
+    result.sampling.resolution_ns = 1200;
+    assert_int_equal(page.table.report.ops->row(&page.table.report, &result), 0);
+    const char *rows = strstr(page.text, "p50[us]\n");
+    assert_non_null(rows);
+    assert_string_equal(rows + strlen("p50[us]\n"),
+                        "           8          40      <0.022       0.060       0.027      <0.022  "
+                        "    <0.022       0.030\n"
+                        "           8          40      <0.022       0.060       0.027       0.011  "
+                        "    <0.022       0.030\n"
+                        "           8          40       <1.20       <1.20       <1.20       0.011  "
+                        "     <1.20       <1.20\n");
+    stats_close(stats);
+    close_page(&page);
+}
+
 /* ---- all samples ---- */
 
 static void all_samples_come_in_blocks_with_one_line_between(void **state)
@@ -656,6 +696,21 @@ static const struct result whole = {
 #define WHOLE_ROW                                                                                  \
     "       1000000     0.844     0.848     0.851       4.50       4.48      589339      587681\n"
 
+static void a_boxed_row_does_not_show_what_the_clock_cannot_resolve(void **state)
+{
+    struct sheet sheet;
+    struct result fine = whole;
+    (void)state;
+    fine.sampling.resolution_ns = 1e9;
+    for (int csv = 0; csv < 2; csv++) {
+        open_sheet(&sheet, (struct report_boxed){.csv = csv});
+        boxed_begin(&sheet, "latency", "");
+        boxed_row(&sheet, &fine);
+        assert_non_null(strstr(sheet.text, csv ? ",<1000000.00," : " <1000000.00 "));
+        close_sheet(&sheet);
+    }
+}
+
 static void the_boxed_table_is_that_of_the_manual(void **state)
 {
     struct sheet sheet;
@@ -939,6 +994,7 @@ int main(void)
         cmocka_unit_test(a_row_has_six_columns_of_known_width),
         cmocka_unit_test(a_range_has_one_title_and_a_row_as_each_size_is_done),
         cmocka_unit_test(a_row_too_wide_for_its_columns_stays_readable),
+        cmocka_unit_test(what_the_clock_cannot_resolve_is_not_printed_as_measured),
         cmocka_unit_test(all_samples_come_in_blocks_with_one_line_between),
         cmocka_unit_test(the_summary_follows_from_the_printed_samples),
         cmocka_unit_test(a_server_points_to_the_client),
@@ -947,6 +1003,7 @@ int main(void)
         cmocka_unit_test(no_run_has_two_lines_in_a_row_or_ends_without_one),
         cmocka_unit_test(every_part_is_in_the_pipe_at_once),
         cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(a_boxed_row_does_not_show_what_the_clock_cannot_resolve),
         cmocka_unit_test(the_boxed_table_is_that_of_the_manual),
         cmocka_unit_test(only_the_last_row_is_printed_if_so_wished),
         cmocka_unit_test(what_was_cut_short_has_no_last_row),
