@@ -12,9 +12,9 @@ import time
 
 sys.dont_write_bytecode = True
 import tap
-from tap import (Client, Process, Server, Traces, check, ended, equal, lines_of, one_sentence,
+from tap import (Client, Server, Traces, check, ended, equal, lines_of, one_sentence,
                  sentences, test)
-from wire import BEAT, Wire, frame, nonce_frame
+from wire import BEAT, Wire, frame, nonce_frame, real_greeting
 
 NAME = "cxi_write_lat"
 TOOL = tap.tool_path(NAME)
@@ -176,19 +176,6 @@ def a_server_reports_each_of_many_strangers():
 
 # ---- another tool, another version ----
 
-def real_greeting(*args):
-    """The body of a client's greeting."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(10)
-        client = Process([TOOL, "127.0.0.1", "-p", str(listener.getsockname()[1]), *args])
-        with listener.accept()[0] as s:
-            s.settimeout(10)
-            kind, body = Wire(s, client=False).hello().recv()
-        client.end()
-    equal(kind, "H", body)
-    return body
-
-
 def answer_to(server, data, hello=True):
     """What the server says to this, until it closes."""
     with tap.dial(server.port) as s:
@@ -227,7 +214,7 @@ def another_protocol_version_is_told_to_both():
 
 @test
 def another_tool_is_told_to_both():
-    body = real_greeting(*QUICK)
+    body = real_greeting(TOOL, *QUICK)
     other = body.replace(b"tool=" + NAME.encode(), b"tool=cxi_read_lat")
     check(other != body, ascii(body))
     greeted_wrongly(frame("H", other), "cxi_read_lat", NAME)
@@ -235,7 +222,7 @@ def another_tool_is_told_to_both():
 
 @test
 def a_greeting_with_bad_values_is_refused_and_the_server_waits_on():
-    body = real_greeting(*QUICK)
+    body = real_greeting(TOOL, *QUICK)
     text, faults = body.decode(), []
     changes = [("size", "0"), ("size", "18446744073709551615"), ("size", "8:4"), ("size", "\x00"),
                ("size", "\x1b[31m8"), ("iterations", "-1"), ("clock", "sundial"), ("timeout_ms", "0"),
@@ -262,7 +249,7 @@ def a_greeting_with_bad_values_is_refused_and_the_server_waits_on():
 
 @test
 def a_client_that_greets_and_goes_silent_is_given_up():
-    body = real_greeting(*ENDLESS)
+    body = real_greeting(TOOL, *ENDLESS)
     traces = Traces()
     server = Server(TOOL, env=traces.env)
     traces.watch(server)
@@ -275,7 +262,7 @@ def a_client_that_greets_and_goes_silent_is_given_up():
 
 @test
 def a_client_that_greets_and_leaves_is_given_up():
-    body = real_greeting(*ENDLESS)
+    body = real_greeting(TOOL, *ENDLESS)
     server = Server(TOOL)
     with tap.dial(server.port) as s:
         Wire(s).hello().send("H", body)
@@ -286,7 +273,7 @@ def a_client_that_greets_and_leaves_is_given_up():
 
 @test
 def a_client_that_greets_and_talks_nonsense_is_given_up():
-    body = real_greeting(*ENDLESS)
+    body = real_greeting(TOOL, *ENDLESS)
     for nonsense in (b"nonsense\n" * 100, frame("D", b"\xff" * 100), frame("D", b""),
                      frame("H", body), frame("D", b"", length=0xffffff),
                      frame("D", b"nic=0x12\npid=0\nvni=10\n") * 20):

@@ -4,8 +4,10 @@ that share a secret."""
 import hmac
 import os
 import re
+import socket
+import threading
 
-from tap import check
+from tap import Process, check, equal
 
 VERSION = "02"
 HEAD = 16
@@ -21,6 +23,13 @@ def frame(kind, body, version=VERSION, length=None):
 def nonce_frame(nonce=None, secret=False):
     nonce = nonce or os.urandom(32).hex().encode()
     return frame("N", b"nonce=%s\nsecret=%d\n" % (nonce, secret))
+
+
+def read_frame(s, code=False):
+    """The next frame as it came; EOFError if there is none."""
+    head = read_exactly(s, HEAD)
+    check(re.match(rb"WEFT\d\d [A-Z] [0-9a-f]{6}\n$", head), ascii(head))
+    return head + read_exactly(s, int(head[9:15], 16) + (CODE if code else 0))
 
 
 def read_exactly(s, count):
@@ -79,15 +88,14 @@ class Wire:
 
     def recv(self):
         """(kind, body) of the next frame; EOFError if there is none."""
-        head = read_exactly(self.s, HEAD)
-        check(re.match(rb"WEFT\d\d [A-Z] [0-9a-f]{6}\n$", head), ascii(head))
-        kind, body = chr(head[7]), read_exactly(self.s, int(head[9:15], 16))
+        data = read_frame(self.s)
+        kind = chr(data[7])
         if self.keys and kind != "R":
             code = read_exactly(self.s, CODE)
-            check(hmac.compare_digest(code, self.code(self.keys[1], self.heard, head + body)),
-                  "a code is wrong", kind, body)
+            check(hmac.compare_digest(code, self.code(self.keys[1], self.heard, data)),
+                  "a code is wrong", data)
             self.heard += 1
-        return kind, body
+        return kind, data[HEAD:]
 
     def skip_to(self, wanted):
         """The body of the next frame of this kind."""
@@ -95,3 +103,63 @@ class Wire:
             kind, body = self.recv()
             if kind == wanted:
                 return body
+
+
+def real_greeting(tool, *args):
+    """The body of a client's greeting."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        client = Process([tool, "127.0.0.1", "-p", str(listener.getsockname()[1]), *args])
+        with listener.accept()[0] as s:
+            s.settimeout(10)
+            kind, body = Wire(s, client=False).hello().recv()
+        client.end()
+    equal(kind, "H", body)
+    return body
+
+
+class Between:
+    """A stranger on the way: takes one client to a server, frame by frame. change(from_client, number,
+    frame) says what is passed on, a list of bytes; sealed: the frames after the nonces have codes."""
+
+    def __init__(self, server, change, sealed=False):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(10)
+        self.port = str(self.listener.getsockname()[1])
+        self.server, self.change, self.sealed = server, change, sealed
+        self.thread = threading.Thread(target=self.carry, daemon=True)
+        self.thread.start()
+
+    def carry(self):
+        try:
+            with self.listener.accept()[0] as client, \
+                    socket.create_connection(("127.0.0.1", int(self.server.port))) as server:
+                back = threading.Thread(target=self.one_way, args=(server, client, False), daemon=True)
+                back.start()
+                self.one_way(client, server, True)
+                back.join()
+        except OSError:
+            pass
+
+    def one_way(self, source, sink, from_client):
+        number = 0
+        try:
+            while True:
+                data = read_frame(source, self.sealed and number > 0)
+                for piece in self.change(from_client, number, data):
+                    sink.sendall(piece)
+                number += 1
+        except (OSError, EOFError):
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_WR if end is sink else socket.SHUT_RD)
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        self.thread.join(10)
