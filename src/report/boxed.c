@@ -63,9 +63,10 @@ static void draw(struct report_boxed *b, const char *group)
           "-----+",
           b->out);
     rule_percentiles(b, false);
+    int right = strlen(group) > 8 ? 3 : 8;
     fprintf(b->out,
-            "\n|              |%*s (usec)%*s|   bandwidth (MB/s)  |  message rate (msg/s) |", 14,
-            group, 8, "");
+            "\n|              |%*s (usec)%*s|   bandwidth (MB/s)  |  message rate (msg/s) |",
+            22 - right, group, right, "");
     group_percentiles(b);
     fprintf(b->out, "\n%s", rule);
     rule_percentiles(b, true);
@@ -196,7 +197,9 @@ static void csv_titles(const struct report_boxed *b)
 static int boxed_begin(struct report *report, const struct facts *facts)
 {
     struct report_boxed *b = (struct report_boxed *)report;
-    const char *group = facts->method->samples(facts->spec);
+    /* Only final rows: there is one box, and it is right for all of them. */
+    bool one = b->final_only && b->mixed;
+    const char *group = one ? "overhead/latency" : facts->method->samples(facts->spec);
     if (b->csv && !b->group)
         csv_titles(b);
     if (!b->csv && (!b->group || strcmp(b->group, group) != 0))

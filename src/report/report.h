@@ -179,6 +179,7 @@ struct report_boxed {
     struct report report;
     FILE *out;
     bool csv, final_only, grouped;
+    bool mixed;                /* the tests of a batch do not all have the same first columns */
     const double *percentiles; /* extra columns; ends with 0, or NULL */
     const char *columns;       /* of CSV, before the others: the batch files */
     const char *labels;        /* of the test that runs, one for each batch file */

@@ -21,14 +21,18 @@ struct command {
     struct perftest options;
     struct opt_set set;
     struct session session;
-    bool usable;            /* the connection, after the last test */
-    struct product product; /* of batch files; of none, it is the one test of the command line */
+    struct peer *other_rank; /* of a launcher: it is left when all is said, for a launcher may end
+                                this rank when the other has failed */
+    bool usable;             /* the connection, after the last test */
+    struct product product;  /* of batch files; of none, it is the one test of the command line */
     struct perf_show show;
     struct output_author author;
     unsigned failures, runs;
     int status;     /* of the last failure */
     unsigned verbs; /* of all tests of a batch */
     bool looks;
+    const char *group; /* of columns, of the last of them */
+    bool mixed;        /* they do not all have one */
     struct local local;
 };
 
@@ -79,8 +83,11 @@ static bool add_needs(void *arg, struct opt_set *set, const char *labels)
     const struct perftest *o = set->base;
     (void)labels;
     if (!perf_settle(set)) {
+        const char *group = method_of(&o->spec)->samples(&o->spec);
         c->verbs |= op_of(&o->spec)->verbs;
         c->looks |= o->spec.data.verify;
+        c->mixed |= c->group && strcmp(c->group, group) != 0;
+        c->group = group;
     }
     return true;
 }
@@ -110,6 +117,7 @@ static int run_all(struct command *c)
     c->show.output.progress.sizes = c->product.count ? product_tests(&c->product) : 0;
     if (c->product.count)
         product_each(&c->product, &c->set, add_needs, c);
+    c->show.boxed.mixed = c->mixed;
     c->usable = true;
     product_each(&c->product, &c->set, run_one, c);
     if (c->usable)
@@ -269,28 +277,6 @@ static int server(struct command *c)
     return session_close(&c->session, status ? status : serve_clients(&service));
 }
 
-/* ---- MPI ---- */
-
-static int ranks(struct command *c)
-{
-    struct peer_terms terms = {.timeout_ms = c->options.spec.timeout_ms, .stop = &shell_stop};
-    struct peer *peer;
-    int status = peer_mpi(&peer, &terms);
-    if (status)
-        return status;
-    c->session.peer = peer;
-    if (peer->rank == PEER_SERVER)
-        output_drop(&c->show.output);
-    status = peer->rank == PEER_CLIENT ? run_all(c) : serve(c);
-    /* Both ranks have it; one says it. */
-    bool quiet = peer->rank == PEER_SERVER && c->usable;
-    status = session_close(&c->session, status);
-    peer_close(peer);
-    if (status && quiet && status != -EINTR)
-        exit(shell_exit_code(status));
-    return status;
-}
-
 /* ---- main ---- */
 
 /* Usage errors are reported before the server is kept waiting. */
@@ -314,6 +300,43 @@ static int check_client(struct command *c)
     return status ? status : perf_device(o->transport, o->device, device, sizeof device);
 }
 
+/* ---- MPI ---- */
+
+static int by_rank(struct command *c, int wrong)
+{
+    bool first = c->session.peer->rank == PEER_CLIENT;
+    if (!wrong && first)
+        wrong = check_client(c);
+    if (!wrong && !first && c->options.cpu[0] >= 0)
+        wrong = cpu_pin(c->options.cpu[0]);
+    if (wrong)
+        return wrong;
+    return first ? run_all(c) : serve(c);
+}
+
+/* What is wrong with a command line both ranks find, or one of them tells the other: the client
+ * says it. */
+static int ranks(struct command *c, int wrong)
+{
+    struct peer_terms terms = {.timeout_ms = c->options.spec.timeout_ms, .stop = &shell_stop};
+    struct peer *peer;
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    int status = peer_mpi(&peer, &terms);
+    if (status)
+        return wrong ? fail(wrong, "%s", why) : status;
+    c->session.peer = peer;
+    status = by_rank(c, wrong ? fail(wrong, "%s", why) : 0);
+    bool told = c->usable || wrong || status == -EREMOTEIO;
+    bool quiet = peer->rank == PEER_SERVER && told;
+    status = session_close(&c->session, status);
+    c->other_rank = peer;
+    if (!status || !quiet || status == -EINTR)
+        return status;
+    peer_close(peer);
+    exit(shell_exit_code(status));
+}
+
 static void say_device(void *arg, const char *device, const char *what)
 {
     (void)arg;
@@ -330,20 +353,24 @@ static bool by_launcher(const struct command *c)
     return !o->address && !o->local && !server_here && mpi_launched();
 }
 
-/* A server's own word counts for little. */
+/* A server may be given the client's command line: it has its tests from the client. */
 static void warn_server(const struct command *c)
 {
+    char names[512] = "";
+    size_t used = 0;
     for (const struct opt *row = opt_next(&c->set, NULL); row; row = opt_next(&c->set, row))
-        if (row->takes == PERF_TEST && row->field != offsetof(struct perftest, device) &&
-            opt_origin(&c->set, row) == OPT_BY_USER)
-            warn("--%s is the client's to say: it has no effect here", row->name);
+        if (!(row->takes & PERF_SERVER) && opt_origin(&c->set, row) == OPT_BY_USER &&
+            used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s", used ? ", " : "",
+                                     row->name);
+    if (used)
+        warn("no effect at a server, which takes its tests from the client: %s", names);
 }
 
 static int run(struct command *c)
 {
     const struct perftest *o = &c->options;
     bool launched = by_launcher(c);
-    bool client_here = o->address || o->local || launched;
     struct role role = {.address = o->address,
                         .local = o->local,
                         .loop = o->loop,
@@ -352,20 +379,16 @@ static int run(struct command *c)
     int status = role_check(&role, &c->set);
     if (!status && !launched)
         status = access_open(&c->options.access, &c->set, &role);
-    if (!status && client_here)
+    if (!status && (o->address || o->local))
         status = check_client(c);
-    else if (!status && *o->batch)
-        status = fail(-EINVAL, "-b is the client's: a server hears its tests from the client");
-    else if (!status)
-        status = output_bar(&c->options.output);
+    if (launched)
+        return ranks(c, status);
     if (status)
         return status;
     if (o->local)
         return both(c);
     if (o->address)
         return client(c, o->address, (unsigned)o->port);
-    if (launched)
-        return ranks(c);
     warn_server(c);
     return server(c);
 }
@@ -377,7 +400,7 @@ static int answer(struct command *c, int argc, char **argv)
     opt_defaults(&c->set);
     int status = opt_parse(&c->set, argc - 1, argv + 1, &c->options.address, 1, &given);
     if (status)
-        return status;
+        return by_launcher(c) ? ranks(c, status) : status;
     if (c->options.help) {
         status = perf_help(&c->set, &text);
         if (!status)
@@ -410,5 +433,7 @@ int perftest_main(int argc, char **argv)
     int status = answer(c, argc, argv);
     product_free(&c->product);
     int code = status ? local_failure(c->options.local ? &c->local : NULL, status) : EXIT_DONE;
-    return output_close(&c->show.output, code, fail_reason());
+    code = output_close(&c->show.output, code, fail_reason());
+    peer_close(c->other_rank);
+    return code;
 }

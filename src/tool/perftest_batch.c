@@ -13,7 +13,7 @@
 static int only_in_command(const struct opt_set *set)
 {
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row))
-        if (row->takes == PERF_RUN && set->origin[row - set->rows] == OPT_BY_USER)
+        if (row->takes & PERF_RUN && set->origin[row - set->rows] == OPT_BY_USER)
             return fail(-EINVAL, "-%c (--%s) is for the command line, not for a line of a batch",
                         row->letter ? row->letter : '-', row->name);
     return 0;

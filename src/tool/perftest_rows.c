@@ -43,6 +43,7 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 #define TEST          .takes = PERF_TEST
 #define OURS_TEST     .takes = PERF_TEST, .flags = OPT_OURS
 #define OURS_RUN      .takes = PERF_RUN, .flags = OPT_OURS
+#define OURS_SERVER   .takes = PERF_RUN | PERF_SERVER, .flags = OPT_OURS
 
 /* clang-format off */
 const struct opt perf_rows[] = {
@@ -50,11 +51,12 @@ const struct opt perf_rows[] = {
      .word = "<test>", TEST, .help = "Test to run."},
     {.letter = 'D', .name = "layout", OF(LAYOUT), .word = "<layout>", TEST, .help = "Data layout."},
     {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
-     .word = "<device>", .takes = PERF_TEST, .help = "Device to use for testing."},
+     .word = "<device>", .takes = PERF_TEST | PERF_SERVER,
+     .help = "Device to use for testing."},
     {.letter = 'x', .name = "transport", .type = OPT_TEXT, FIELD(transport),
      .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", TEST, .help = "Transport to use for testing."},
     {.letter = 'c', .name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "<cpu>",
-     .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
+     .takes = PERF_RUN | PERF_SERVER, .help = "Set affinity to this CPU. (off)"},
     {.letter = 'n', .name = "iters", OF(ITERATIONS), .fallback = "1000000", .word = "<iters>", TEST,
      .help = "Number of iterations to run. ({default})"},
     {.letter = 's', .name = "size", OF(SIZE), .type = OPT_AMOUNT,
@@ -73,7 +75,7 @@ const struct opt perf_rows[] = {
     {.letter = 'v', .name = "csv-table", .type = OPT_FLAG, FIELD(csv), .takes = PERF_RUN,
      .help = "Print CSV-formatted output."},
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
-     .fallback = "13337", .word = "<port>", .takes = PERF_RUN,
+     .fallback = "13337", .word = "<port>", .takes = PERF_RUN | PERF_SERVER,
      .help = "TCP port to use for data exchange. ({default})"},
     {.letter = 'b', .name = "batch", .type = OPT_TEXT, FIELD(batch), .max = 4096,
      .word = "<batchfile>", .takes = PERF_RUN, .flags = OPT_REPEATS,
@@ -82,7 +84,7 @@ const struct opt perf_rows[] = {
              "test name, and the rest are command-line arguments for the test."},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = PERF_RUN,
      .help = "Show this help message."},
-    {.letter = 'l', .name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = PERF_RUN,
+    {.letter = 'l', .name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = PERF_RUN | PERF_SERVER,
      .help = "Accept clients in an infinite loop"},
 
     {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), OURS_RUN,
@@ -105,11 +107,11 @@ const struct opt perf_rows[] = {
      .help = "Start the server too, on this machine"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), OURS_RUN,
      .help = "Print the devices that can be used, and exit"},
-    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_RUN,
+    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_SERVER,
      .help = "Server: listen on this address only"},
     ACCESS_ROWS(offsetof(struct perftest, access), PERF_RUN),
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
-     .fallback = "10", .word = "SEC", OURS_RUN,
+     .fallback = "10", .word = "SEC", OURS_SERVER,
      .help = "Fail after this long without progress or sign of\n"
              "life (default: {default})"},
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",

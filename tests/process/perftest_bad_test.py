@@ -151,8 +151,6 @@ def verifying_what_is_sent_both_ways_is_refused_where_it_must_ask():
 
 @test
 def options_of_the_other_role_are_refused():
-    batch = tap.file_with("a -t get\n")
-    refused(2, "-p", "0", "-b", batch, names=("-b", "client"))
     refused(2, "-l", *NOWHERE, "-t", "get", names=("--loop", "server"))
     refused(2, "-l", "--local", "-t", "get", names=("--loop", "--local"))
     refused(2, "--local", "127.0.0.1", "-t", "get", names=("--local", "127.0.0.1"))

@@ -721,7 +721,15 @@ def refused_by_ranks(mpi):
 def wrong_by_ranks(mpi):
     job = ranks(mpi, "-t", "get", "-D", "short", "-x", "soft")
     check(job.code != 0, job)
-    check("not for get" in job.err and RULE not in job.out, job)
+    equal(len(re.findall("^ucx_perftest: .*not for get", job.err, re.M)), 1, "one says it", job)
+    check(RULE not in job.out, job)
+    lines = batch_file("lines", "a -t get", "b -t nosuch")
+    for args in (("-t", "get", "--bogus"), ("-s", "8"), ("-b", lines, *QUICK)):
+        job = ranks(mpi, *args, "-x", "soft")
+        check(job.code != 0, job)
+        # Of a batch, the line is named and in the end the failures are counted.
+        equal(len(re.findall("^ucx_perftest: ", job.err, re.M)), 1 + (lines in args),
+              "one rank says it", job)
 
 
 for mpi in ("openmpi", "mpich"):
