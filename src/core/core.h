@@ -96,6 +96,11 @@ bool module_exists(const char *name);
  * visible to its own plug-ins too. */
 int module_load(const char *name, const char *symbol, bool global, void **entry);
 
+/* ---- words ------------------------------------------------------------------ */
+
+/* The edit distance of two words; more than the limit is limit + 1. */
+unsigned word_distance(const char *a, const char *b, unsigned limit);
+
 /* ---- units ------------------------------------------------------------------ */
 
 /* Strict decimal: no sign, blanks, trailing characters or overflow. -EINVAL without a message. */

@@ -136,32 +136,13 @@ static int to_sizes(const struct opt *row, const char *text, struct opt_range *r
     return 0;
 }
 
-/* The edit distance of two words, at most 3. */
-static unsigned distance(const char *a, const char *b, unsigned limit)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    if (!*a && !*b)
-        return 0;
-    if (!limit)
-        return 1;
-    unsigned best = 1 + limit, d;
-    if (*a && *b && (d = 1 + distance(a + 1, b + 1, limit - 1)) < best)
-        best = d;
-    if (*a && (d = 1 + distance(a + 1, b, limit - 1)) < best)
-        best = d;
-    if (*b && (d = 1 + distance(a, b + 1, limit - 1)) < best)
-        best = d;
-    return best;
-}
-
 static int to_choice(const struct opt *row, const char *text, int *choice)
 {
     char all[200] = "";
     const char *nearest = NULL;
     unsigned best = 3;
     for (int i = 0; row->choices[i]; i++) {
-        unsigned far = distance(text, row->choices[i], 2);
+        unsigned far = word_distance(text, row->choices[i], 2);
         if (far < best) {
             best = far;
             nearest = row->choices[i];
@@ -368,124 +349,4 @@ const char *opt_choice_name(const struct opt *row, int choice)
 {
     struct opt whole = opt_whole(row);
     return choice ? whole.choices[choice - 1] : NULL;
-}
-
-/* ---- the command line ---- */
-
-static int unknown(const struct opt_set *set, const char *name)
-{
-    const struct opt *nearest = NULL;
-    unsigned best = 3;
-    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
-        if (!row->name)
-            continue;
-        bool begins = strlen(name) >= 3 && strncmp(row->name, name, strlen(name)) == 0;
-        unsigned far = begins ? 0 : distance(name, row->name, 2);
-        if (far < best) {
-            best = far;
-            nearest = row;
-        }
-    }
-    if (nearest)
-        return fail(-EINVAL, "unknown option: --%s (did you mean --%s? --help lists all)", name,
-                    nearest->name);
-    return fail(-EINVAL, "unknown option: --%s (--help lists all)", name);
-}
-
-static int long_option(struct opt_set *set, const char *word, const char *next, int *used)
-{
-    char name[64];
-    const char *value = strchr(word, '=');
-    size_t length = value ? (size_t)(value - word) : strlen(word);
-    if (length >= sizeof name)
-        length = sizeof name - 1;
-    memcpy(name, word, length);
-    name[length] = '\0';
-    const struct opt *row = length > 1 ? opt_find(set, name) : NULL;
-    if (!row)
-        return unknown(set, name);
-    if (opt_whole(row).type == OPT_FLAG) {
-        if (value)
-            return bad(row, "takes no value", value + 1, "accepted: nothing");
-        return opt_assign(set, row, "1", OPT_BY_USER);
-    }
-    if (value)
-        return opt_assign(set, row, value + 1, OPT_BY_USER);
-    if (!next)
-        return fail(-EINVAL, "--%s needs a value: %s", row->name, row->word);
-    *used = 1;
-    return opt_assign(set, row, next, OPT_BY_USER);
-}
-
-/* -n5, -n 5, and flags together: -hV. */
-static int short_options(struct opt_set *set, const char *word, const char *next, int *used)
-{
-    for (; *word; word++) {
-        char letter[2] = {*word, '\0'};
-        const struct opt *row = opt_find(set, letter);
-        if (!row)
-            return fail(-EINVAL, "unknown option: -%s (--help lists all)", letter);
-        if (opt_whole(row).type == OPT_FLAG) {
-            int status = opt_assign(set, row, "1", OPT_BY_USER);
-            if (status)
-                return status;
-            continue;
-        }
-        if (word[1])
-            return opt_assign(set, row, word + 1, OPT_BY_USER);
-        if (!next)
-            return fail(-EINVAL, "-%s (--%s) needs a value: %s", letter, row->name, row->word);
-        *used = 1;
-        return opt_assign(set, row, next, OPT_BY_USER);
-    }
-    return 0;
-}
-
-int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **places, int room,
-              int *given)
-{
-    bool options = true;
-    *given = 0;
-    for (int i = 0; i < argc; i++) {
-        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
-        int status = 0, used = 0;
-        if (options && strcmp(word, "--") == 0) {
-            options = false;
-        } else if (options && strncmp(word, "--", 2) == 0) {
-            status = long_option(set, word + 2, next, &used);
-        } else if (options && word[0] == '-' && word[1]) {
-            status = short_options(set, word + 1, next, &used);
-        } else if (*given == room) {
-            status = fail(-EINVAL, "unexpected argument: \"%s\" (\"%s\" was given before)", word,
-                          room ? places[room - 1] : "");
-        } else {
-            places[(*given)++] = word;
-        }
-        if (status)
-            return status;
-        i += used;
-    }
-    return 0;
-}
-
-int opt_parse_list(struct opt_set *set, const char *text)
-{
-    char copy[256], *rest = NULL;
-    if (strlen(text) >= sizeof copy)
-        return fail(-EINVAL, "a list of settings of more than %zu characters", sizeof copy - 1);
-    memcpy(copy, text, strlen(text) + 1);
-    if (strstr(text, ",,") || *text == ',' || (*text && text[strlen(text) - 1] == ','))
-        return fail(-EINVAL, "an empty setting: \"%s\"", text);
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        char *value = strchr(item, '=');
-        if (value)
-            *value++ = '\0';
-        const struct opt *row = item[0] && item[1] ? opt_find(set, item) : NULL;
-        if (!row)
-            return fail(-EINVAL, "unknown setting: \"%s\"", item);
-        int status = opt_assign(set, row, value ? value : "", OPT_BY_USER);
-        if (status)
-            return status;
-    }
-    return 0;
 }

@@ -87,8 +87,9 @@ void opt_clear(struct opt_set *set, const struct opt *row, enum opt_origin origi
 int opt_assign(struct opt_set *set, const struct opt *row, const char *text,
                enum opt_origin origin);
 
-/* The argument vector without argv[0]. Words that are not options are kept in places, -EINVAL if
- * there are more than room; *given is their number. */
+/* The argument vector without argv[0]. Long names may be cut short, to two letters at
+ * least, where one row alone begins so; otherwise the message lists those that do. Words that are
+ * not options are kept in places, -EINVAL if there are more than room; *given is their number. */
 int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **places, int room,
               int *given);
 

@@ -24,6 +24,9 @@ bool fabric_built_in(const char *name);
 /* Does it begin with the name of a fabric that is built in or can be loaded? */
 bool fabric_named(const char *text);
 
+/* " (did you mean soft?)", if a fabric or a device of soft is nearly called so; otherwise "". */
+void fabric_guess(const char *text, char *words, size_t room);
+
 /* Says every device of every fabric there is, "soft:cxi0". */
 void fabric_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 

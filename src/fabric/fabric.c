@@ -146,14 +146,42 @@ static int no_module(const char *text)
     return 0;
 }
 
+struct guess {
+    char text[FABRIC_DEVICE_MAX], nearest[FABRIC_DEVICE_MAX];
+    unsigned distance;
+};
+
+static void compare(void *arg, const char *device, const char *what)
+{
+    struct guess *guess = arg;
+    unsigned distance = word_distance(guess->text, device, 2);
+    (void)what;
+    if (distance >= guess->distance)
+        return;
+    guess->distance = distance;
+    snprintf(guess->nearest, sizeof guess->nearest, "%s", device);
+}
+
+void fabric_guess(const char *text, char *words, size_t room)
+{
+    struct guess guess = {.distance = 3};
+    snprintf(guess.text, sizeof guess.text, "%.*s", (int)strcspn(text, ":"), text);
+    for (size_t i = 0; fabric_name(i); i++)
+        compare(&guess, fabric_name(i), NULL);
+    fabric_soft.list(compare, &guess);
+    snprintf(words, room, *guess.nearest ? " (did you mean %s?)" : "%s", guess.nearest);
+}
+
 static int no_device(const char *text)
 {
+    char guess[FABRIC_DEVICE_MAX + 24];
     if (no_module(text))
         return -ENODEV;
     struct search all = {0};
     for (size_t i = 0; i < LENGTH(built_in); i++)
         built_in[i]->list(look_for, &all);
-    return fail(-ENODEV, "no device \"%s\" here; there are: %s", text, all.all);
+    fabric_guess(text, guess, sizeof guess);
+    return fail(-ENODEV, "no device \"%s\" here%s; there are: %s", text, guess, all.all);
 }
 
 /* A prefix counts only if it names a fabric: mlx5_1:1 is a device. */

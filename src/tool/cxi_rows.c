@@ -42,7 +42,7 @@ const struct opt cxi_rows[] = {
      .word = "TYPE", .takes = CXI_SIZED,
      .help = "GPU type (AMD or NVIDIA or INTEL) (default type determined\n"
              "by discovered GPU files on system)"},
-    {.letter = 'n', .name = "iters", OF(ITERATIONS), .type = OPT_NUMBER, .min = 1,
+    {.letter = 'n', .name = "iters", OF(ITERATIONS), .min = 1,
      .max = UINT64_MAX, .fallback = "100", .word = "ITERS", .takes = CXI_ALL,
      .help = "Number of iterations to run (default: {default})",
      .header = AT_ITERS, .label = "Iterations", .show = cxi_show_iters},
@@ -50,7 +50,7 @@ const struct opt cxi_rows[] = {
      .max = 1000000, .word = "SEC", .takes = CXI_ALL,
      .help = "Run for the specified number of seconds",
      .header = AT_DURATION, .label = "Duration", .show = cxi_show_duration},
-    {.name = "warmup", OF(WARMUP), .type = OPT_NUMBER,
+    {.name = "warmup", OF(WARMUP),
      .fallback = "10", .word = "WARMUP", .takes = CXI_ALL,
      .help = "Number of warmup iterations to run (default: {default})",
      .header = AT_WARMUP, .label = "Warmup Iters"},

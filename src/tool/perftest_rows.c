@@ -204,9 +204,12 @@ static void look_at(void *arg, const char *device, const char *what)
 static int find_device(const char *device)
 {
     struct search search = {.device = device};
+    char guess[FABRIC_DEVICE_MAX + 24];
     fabric_list(look_at, &search);
-    return search.found ? 0
-                        : fail(-ENODEV, "no device \"%s\" here; there are:%s", device, search.all);
+    if (search.found)
+        return 0;
+    fabric_guess(device, guess, sizeof guess);
+    return fail(-ENODEV, "no device \"%s\" here%s; there are:%s", device, guess, search.all);
 }
 
 int perf_device(const char *transport, const char *device, char *text, size_t room)

@@ -102,7 +102,7 @@ static int take_words(struct repeat *r, const char **places, int given)
     struct study_terms terms;
     if (!given)
         return fail(-EINVAL, "the number of runs is missing: N -- TOOL ... [-- TOOL ...]");
-    if (unit_number(places[0], &r->runs) || r->runs < 1 || r->runs > RUNS_MAX)
+    if (unit_bytes(places[0], &r->runs) || r->runs < 1 || r->runs > RUNS_MAX)
         return fail(-EINVAL, "N: \"%s\" is not a number of runs (accepted: 1 to %d)", places[0],
                     RUNS_MAX);
     int status = take_commands(r, places + 1, given - 1);

@@ -50,9 +50,9 @@ BAD = (
     (("-t", "--tx-gpu"), NO_NUMBER + ("1K", "GPU0")),
     (("-r", "--rx-gpu"), NO_NUMBER + ("1K", "all")),
     (("-g", "--gpu-type"), ("", "ATI", "AMDx", "AM", "0", "AMD,NVIDIA", "AMD ")),
-    (("-n", "--iters"), NO_NUMBER + ("1K", "0")),
+    (("-n", "--iters"), NO_NUMBER + ("1k", "1KK", "0", "0K")),
     (("-D", "--duration"), NO_NUMBER + ("1K", "0", "1s", "1m")),
-    (("", "--warmup"), NO_NUMBER + ("1K",)),
+    (("", "--warmup"), NO_NUMBER + ("1k", "K")),
     (("", "--latency-gap"), NO_NUMBER + ("1K", "1us")),
     (("-s", "--size"), NO_SIZE),
     (("", "--use-hp"), ("", "2", "4K", "2MB", "1GB", "2M,1G", "yes")),
@@ -402,7 +402,7 @@ def huge_pages_for_gpu_buffers_have_no_effect_and_stderr_says_so():
 @test
 def a_cpu_that_is_not_here_is_refused():
     for cpu in ("4095", "65535"):
-        refused(1, "-p", "0", "--cpu", cpu, names=("--cpu", cpu))
+        refused(1, "-p", "0", "--cpu", cpu, names=(f"CPU {cpu}: no such CPU",))
         ended(run(TOOL, "--local", "--cpu", cpu, *QUICK), 1)
         process = ended(run(TOOL, "--local", "--cpu", f"0,{cpu}", *QUICK), 1)
         check(cpu in one_sentence(process, NAME), process)

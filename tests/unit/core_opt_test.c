@@ -337,9 +337,11 @@ static void opt_parse_suggests_the_option_that_was_meant(void **state)
     static const struct {
         char *typed;
         const char *meant;
-    } cases[] = {{"--cuont", "--count"},   {"--coun", "--count"}, {"--col=red", "--colour"},
-                 {"--color", "--colour"},  {"--flags", "--flag"}, {"--idnex", "--index"},
-                 {"--quite=1", "--quiet"}, {"--tex", "--text"}};
+    } cases[] = {{"--cuont", "--count"},
+                 {"--color", "--colour"},
+                 {"--flags", "--flag"},
+                 {"--idnex", "--index"},
+                 {"--quite=1", "--quiet"}};
     struct command c;
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -354,6 +356,22 @@ static void opt_parse_suggests_the_option_that_was_meant(void **state)
     assert_string_equal(fail_reason(), "unknown option: --elephant (--help lists all)");
     assert_int_equal(PARSE(&c, "-Z"), -EINVAL);
     assert_string_equal(fail_reason(), "unknown option: -Z (--help lists all)");
+}
+
+static void opt_parse_takes_the_beginning_of_a_name_that_no_other_has(void **state)
+{
+    struct command c;
+    (void)state;
+    assert_int_equal(PARSE(&c, "--coun", "5", "--fl", "--tex=a", "--col", "red"), 0);
+    assert_int_equal(c.w.count, 5);
+    assert_true(c.w.flag);
+    assert_string_equal(c.w.text, "a");
+    assert_int_equal(PARSE(&c, "--co=5"), -EINVAL);
+    assert_string_equal(fail_reason(), "--co may be --count, --colour: write more of it");
+    assert_int_equal(PARSE(&c, "--fl=1"), -EINVAL);
+    assert_contains(fail_reason(), "--flag takes no value: \"1\"");
+    assert_int_equal(PARSE(&c, "--tex"), -EINVAL);
+    assert_contains(fail_reason(), "--text needs a value");
 }
 
 static void opt_parse_does_not_take_a_letter_for_a_long_name(void **state)
@@ -830,6 +848,7 @@ int main(void)
         cmocka_unit_test(opt_parse_takes_what_follows_for_the_value_even_with_a_dash),
         cmocka_unit_test(opt_parse_names_the_option_whose_value_is_missing),
         cmocka_unit_test(opt_parse_suggests_the_option_that_was_meant),
+        cmocka_unit_test(opt_parse_takes_the_beginning_of_a_name_that_no_other_has),
         cmocka_unit_test(opt_parse_does_not_take_a_letter_for_a_long_name),
         cmocka_unit_test(opt_parse_survives_a_very_long_word),
         cmocka_unit_test(opt_parse_says_which_word_is_one_too_many),
