@@ -2,6 +2,7 @@
 /* The CXI tools, from argv to an exit status. */
 #include "tool/cxi.h"
 #include "core/cpu.h"
+#include "tool/list.h"
 #include "tool/local.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
@@ -330,7 +331,7 @@ static int prepare(struct command *c, int argc, char **argv)
     struct cxi_options *o = &c->options;
     int given;
     int status = opt_parse(&c->set, argc - 1, argv + 1, &o->address, 1, &given);
-    if (status || o->help || o->version)
+    if (status || o->help || o->version || o->list)
         return status;
     status = cxi_check(o, &c->set);
     c->own.options = *o;
@@ -367,6 +368,8 @@ int cxi_main(const struct cxi_tool *tool, int argc, char **argv)
     } else if (!status && c->options.version) {
         printf("%s (Weft) %s\n", shell_program, core_version());
         status = shell_flush("the version");
+    } else if (!status && c->options.list) {
+        status = list_print();
     } else if (!status) {
         status = run(c);
     }

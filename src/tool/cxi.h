@@ -21,7 +21,7 @@ struct cxi_options {
     int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
     int gpu_type;           /* this end's: 1 + place in memory_vendors, 0: whatever there is */
     int huge;               /* 0, or the choice of --use-hp */
-    bool local, loop, help, version;
+    bool local, loop, list, help, version;
     char bind[256];
     struct access access;
     int64_t cpu[2];

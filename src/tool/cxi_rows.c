@@ -122,6 +122,8 @@ const struct opt cxi_rows[] = {
      .help = "Only warn when the cycle counter's rate changed"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Start the server too, on this machine"},
+    {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = CXI_ALL, .flags = OPT_OURS,
+     .help = "Print the devices that can be used, and exit"},
     {.name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Server: take one client after another"},
     {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", .takes = CXI_ALL,

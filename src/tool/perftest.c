@@ -3,6 +3,7 @@
  * two MPI ranks. One connection carries all the tests of a client: it sends the options of each,
  * and both ends run it. */
 #include "core/cpu.h"
+#include "tool/list.h"
 #include "tool/local.h"
 #include "tool/perftest_batch.h"
 #include "tool/perftest_show.h"
@@ -337,12 +338,6 @@ static int ranks(struct command *c, int wrong)
     exit(shell_exit_code(status));
 }
 
-static void say_device(void *arg, const char *device, const char *what)
-{
-    (void)arg;
-    printf("%-24s %s\n", device, what);
-}
-
 /* Ranks of a launcher, unless told to be one of the two that meet over TCP. */
 static bool by_launcher(const struct command *c)
 {
@@ -359,7 +354,7 @@ static void warn_server(const struct command *c)
     char names[512] = "";
     size_t used = 0;
     for (const struct opt *row = opt_next(&c->set, NULL); row; row = opt_next(&c->set, row))
-        if (!(row->takes & PERF_SERVER) && opt_origin(&c->set, row) == OPT_BY_USER &&
+        if (row->takes & PERF_CLIENT && opt_origin(&c->set, row) == OPT_BY_USER &&
             used < sizeof names)
             used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s", used ? ", " : "",
                                      row->name);
@@ -411,11 +406,7 @@ static int answer(struct command *c, int argc, char **argv)
         printf("%s (Weft) %s\n", shell_program, core_version());
         return shell_flush("the version");
     }
-    if (c->options.list) {
-        fabric_list(say_device, NULL);
-        return shell_flush("the list");
-    }
-    return run(c);
+    return c->options.list ? list_print() : run(c);
 }
 
 int perftest_main(int argc, char **argv)

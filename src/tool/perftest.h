@@ -6,9 +6,9 @@
 #include "tool/access.h"
 #include "tool/output.h"
 
-/* Which rows may stand in a line of a batch file, which only on the command line, and which a server
- * takes from its own. */
-enum { PERF_TEST = 1, PERF_RUN = 2, PERF_SERVER = 4 };
+/* Which rows may stand in a line of a batch file, which only on the command line, and which of
+ * both have no effect at a server. */
+enum { PERF_TEST = 1, PERF_RUN = 2, PERF_CLIENT = 4 };
 enum { PERF_MEMORY = 40 }; /* room for -m */
 
 struct perftest {

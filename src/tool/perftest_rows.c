@@ -40,10 +40,9 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 
 #define FIELD(member) .field = offsetof(struct perftest, member)
 #define OF(row)       .of = (&spec_rows[SPEC_##row])
-#define TEST          .takes = PERF_TEST
-#define OURS_TEST     .takes = PERF_TEST, .flags = OPT_OURS
+#define TEST          .takes = PERF_TEST | PERF_CLIENT
+#define OURS_TEST     .takes = PERF_TEST | PERF_CLIENT, .flags = OPT_OURS
 #define OURS_RUN      .takes = PERF_RUN, .flags = OPT_OURS
-#define OURS_SERVER   .takes = PERF_RUN | PERF_SERVER, .flags = OPT_OURS
 
 /* clang-format off */
 const struct opt perf_rows[] = {
@@ -51,12 +50,12 @@ const struct opt perf_rows[] = {
      .word = "<test>", TEST, .help = "Test to run."},
     {.letter = 'D', .name = "layout", OF(LAYOUT), .word = "<layout>", TEST, .help = "Data layout."},
     {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
-     .word = "<device>", .takes = PERF_TEST | PERF_SERVER,
+     .word = "<device>", .takes = PERF_TEST,
      .help = "Device to use for testing."},
     {.letter = 'x', .name = "transport", .type = OPT_TEXT, FIELD(transport),
      .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", TEST, .help = "Transport to use for testing."},
     {.letter = 'c', .name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "<cpu>",
-     .takes = PERF_RUN | PERF_SERVER, .help = "Set affinity to this CPU. (off)"},
+     .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
     {.letter = 'n', .name = "iters", OF(ITERATIONS), .fallback = "1000000", .word = "<iters>", TEST,
      .help = "Number of iterations to run. ({default})"},
     {.letter = 's', .name = "size", OF(SIZE), .type = OPT_AMOUNT,
@@ -68,23 +67,23 @@ const struct opt perf_rows[] = {
      .help = "Flow control window size, for active messages. ({default})"},
     {.letter = 'O', .name = "outstanding", OF(OUTSTANDING), .fallback = "1", .word = "<count>", TEST,
      .help = "Maximal number of uncompleted outstanding sends. ({default})"},
-    {.letter = 'N', .name = "numeric", .type = OPT_FLAG, FIELD(grouped), .takes = PERF_RUN,
+    {.letter = 'N', .name = "numeric", .type = OPT_FLAG, FIELD(grouped), .takes = PERF_RUN | PERF_CLIENT,
      .help = "Use numeric formatting - thousands separator."},
-    {.letter = 'f', .name = "final", .type = OPT_FLAG, FIELD(final_only), .takes = PERF_RUN,
+    {.letter = 'f', .name = "final", .type = OPT_FLAG, FIELD(final_only), .takes = PERF_RUN | PERF_CLIENT,
      .help = "Print only final numbers."},
-    {.letter = 'v', .name = "csv-table", .type = OPT_FLAG, FIELD(csv), .takes = PERF_RUN,
+    {.letter = 'v', .name = "csv-table", .type = OPT_FLAG, FIELD(csv), .takes = PERF_RUN | PERF_CLIENT,
      .help = "Print CSV-formatted output."},
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
-     .fallback = "13337", .word = "<port>", .takes = PERF_RUN | PERF_SERVER,
+     .fallback = "13337", .word = "<port>", .takes = PERF_RUN,
      .help = "TCP port to use for data exchange. ({default})"},
     {.letter = 'b', .name = "batch", .type = OPT_TEXT, FIELD(batch), .max = 4096,
-     .word = "<batchfile>", .takes = PERF_RUN, .flags = OPT_REPEATS,
+     .word = "<batchfile>", .takes = PERF_RUN | PERF_CLIENT, .flags = OPT_REPEATS,
      .help = "Batch mode. Read and execute tests from a file.\n"
              "Every line of the file is a test to run. The first word is the\n"
              "test name, and the rest are command-line arguments for the test."},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = PERF_RUN,
      .help = "Show this help message."},
-    {.letter = 'l', .name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = PERF_RUN | PERF_SERVER,
+    {.letter = 'l', .name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = PERF_RUN,
      .help = "Accept clients in an infinite loop"},
 
     {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), OURS_RUN,
@@ -93,7 +92,8 @@ const struct opt perf_rows[] = {
      OURS_TEST, .help = "End after this long; -n then has no limit unless\n"
                         "given"},
     {.name = "interval", OF(INTERVAL), .scale = 1000, .max = 1000000, .fallback = "1",
-     .word = "SEC", OURS_RUN, .help = "A row this often (default: {default}; 0: only the last)"},
+     .word = "SEC", .takes = PERF_RUN | PERF_CLIENT, .flags = OPT_OURS,
+     .help = "A row this often (default: {default}; 0: only the last)"},
     {.letter = 'm', .name = "memory", .type = OPT_TEXT, FIELD(memory), .max = PERF_MEMORY,
      .fallback = "host", .word = "A[,B]", OURS_TEST,
      .help = "Memory of the client and the server: host, 2M, 1G,\n"
@@ -107,18 +107,18 @@ const struct opt perf_rows[] = {
      .help = "Start the server too, on this machine"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), OURS_RUN,
      .help = "Print the devices that can be used, and exit"},
-    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_SERVER,
+    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_RUN,
      .help = "Server: listen on this address only"},
     ACCESS_ROWS(offsetof(struct perftest, access), PERF_RUN),
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
-     .fallback = "10", .word = "SEC", OURS_SERVER,
+     .fallback = "10", .word = "SEC", OURS_RUN,
      .help = "Fail after this long without progress or sign of\n"
              "life (default: {default})"},
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
      .word = "SEC", OURS_RUN,
      .help = "Client: keep trying to reach the server for this\n"
              "long (default: {default})"},
-    OUTPUT_ROWS(offsetof(struct perftest, output), PERF_RUN),
+    OUTPUT_ROWS(offsetof(struct perftest, output), PERF_RUN | PERF_CLIENT),
     {0}};
 /* clang-format on */
 OPT_FITS(perf_rows);

@@ -2,6 +2,7 @@
 /* weft: commands on machines and results. */
 #include "tool/weft.h"
 #include "core/opt.h"
+#include "tool/list.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -270,7 +271,8 @@ static int print_commands(void)
         printf("  %-9s %s\n", commands[i].name, commands[i].what);
     printf("\nOptions:\n"
            "  -h, --help              Print this help\n"
-           "  -V, --version           Print version\n");
+           "  -V, --version           Print version\n"
+           "      --list              Print every device with its operations\n");
     return shell_flush("the help text");
 }
 
@@ -307,6 +309,8 @@ static int run_command(int argc, char **argv)
         printf("%s (Weft) %s\n", shell_program, core_version());
         return shell_flush("the version");
     }
+    if (strcmp(argv[1], "--list") == 0)
+        return list_print();
     const struct command *command = find(argv[1]);
     if (!command)
         return unknown(argv[1]);

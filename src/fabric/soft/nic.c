@@ -192,7 +192,8 @@ int soft_name_check(const struct soft_name *ours, bool server, const struct soft
     if (!soft_may_connect(server, ours->user, theirs->user))
         return fail(-EACCES,
                     "the other end belongs to user %" PRIu64 ", this one to user %" PRIu64
-                    ": only a server's own user, or root, may connect to it",
+                    ": only a server's own user, or root, may connect to it; device ofi:tcp "
+                    "works between users",
                     theirs->user, ours->user);
     if (soft_name_order(ours, theirs) == 0)
         return fail(-EPROTO, "soft: the other end gives this end's own address");
