@@ -160,8 +160,8 @@ def only_beats():
 
 
 def is_served(tool, *args):
-    server = Server(tool, "--timeout", "100")
-    ended(Client(tool, server, *args), 0, 120, server)
+    server = Server(tool, "--timeout", "100", limit=150)
+    ended(Client(tool, server, *args, limit=150), 0, 120, server)
     ended(server, 0, GRACE_S)
 
 
@@ -169,8 +169,8 @@ if FULL:
     tap.add("a client that only beats is given up after a minute", only_beats)
     for words, tool, args in (
             ("a long gap", TOOL, ("-n", "2", "--warmup", "0", "--latency-gap", "70000000")),
-            ("one long operation", TOOL, ("-d", "null:delay=70s", "-n", "1", "--warmup", "0",
-                                          "--latency-gap", "0", "--timeout", "100")),
+            ("one long operation", TOOL, ("-d", "null:delay=70s", "-s", "2097152", "-n", "1", "--warmup",
+                                          "0", "--latency-gap", "0", "--timeout", "100")),
             ("a long run", TOOL, ("-D", "70")),
             ("a long ping-pong", PERFTEST, ("-t", "put_lat", "--duration", "70")),
             ("a long stream", PERFTEST, ("-t", "am_bw", "--duration", "70", "--interval", "0"))):

@@ -176,6 +176,7 @@ static void *dial_and_greet(void *arg)
     struct peer_terms terms = patient;
     struct msg greeting;
     terms.secret = d->secret;
+    terms.stop = NULL; /* that is for the other end */
     d->status = tcp_dial(&d->peer, d->address, d->port, LONG_MS, &terms);
     if (!d->status)
         d->status = msg_print(&greeting, "%s", d->word);
