@@ -58,6 +58,7 @@ static struct {
     int (*ipc_get)(struct ipc_handle *handle, device_address address);
     int (*ipc_open)(device_address *address, struct ipc_handle handle, unsigned flags);
     int (*ipc_close)(device_address address);
+    int (*span)(device_address *base, size_t *length, device_address address);
     int (*attribute)(int *value, int attribute, int device);
     int (*host_alloc)(void **address, size_t bytes, unsigned flags);
     int (*host_free)(void *address);
@@ -96,6 +97,7 @@ static const struct gpu_symbol symbols[] = {
     {"cuIpcGetMemHandle", &cu.ipc_get, false},
     {"cuIpcOpenMemHandle_v2", &cu.ipc_open, false},
     {"cuIpcCloseMemHandle", &cu.ipc_close, false},
+    {"cuMemGetAddressRange_v2", &cu.span, false},
     {"cuDeviceGetAttribute", &cu.attribute, true},
     {"cuMemHostAlloc", &cu.host_alloc, true},
     {"cuMemFreeHost", &cu.host_free, true},
@@ -425,6 +427,17 @@ static void cuda_release(struct gpu *gpu, char *address)
         cu.ipc_close((uintptr_t)address);
 }
 
+static int cuda_span(struct gpu *gpu, const char *address, size_t *length)
+{
+    device_address base = 0;
+    int code = use(gpu);
+    if (!code)
+        code = cu.span(&base, length, (uintptr_t)address);
+    if (!code)
+        *length -= (uintptr_t)address - base;
+    return code;
+}
+
 static const char *const libraries[] = {"libcuda.so.1", NULL};
 
 static const struct gpu_ops cuda = {.libraries = libraries,
@@ -445,6 +458,7 @@ static const struct gpu_ops cuda = {.libraries = libraries,
                                     .export_memory = cuda_export,
                                     .import_memory = cuda_import,
                                     .release = cuda_release,
+                                    .span = cuda_span,
                                     .words = cuda_words};
 
 const struct memory_ops memory_cuda = {

@@ -284,13 +284,19 @@ int gpu_export(const struct region *region, struct gpu_handle *handle)
                 : 0;
 }
 
-int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, char **address)
+int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, size_t length, char **address)
 {
-    int code = gpu->kind->gpu->import_memory(gpu, handle, address);
-    return code ? gpu_fail(gpu->kind, gpu->device, code,
-                           "its driver does not open the other end's memory (another user, another "
-                           "container, or GPUs that cannot reach each other?)")
-                : 0;
+    const struct gpu_ops *ops = gpu->kind->gpu;
+    size_t there = 0;
+    int code = ops->import_memory(gpu, handle, address);
+    if (code)
+        return gpu_fail(gpu->kind, gpu->device, code,
+                        "its driver does not open the other end's memory (another user, another "
+                        "container, or GPUs that cannot reach each other?)");
+    if (ops->span(gpu, *address, &there) || there >= length)
+        return 0;
+    ops->release(gpu, *address);
+    return fail(-EPROTO, "the other end's GPU memory has %zu bytes, not %zu", there, length);
 }
 
 void gpu_release(struct gpu *gpu, char *address)

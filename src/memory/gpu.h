@@ -37,6 +37,8 @@ struct gpu_ops {
     int (*export_memory)(struct gpu *gpu, char *address, struct gpu_handle *handle);
     int (*import_memory)(struct gpu *gpu, const struct gpu_handle *handle, char **address);
     void (*release)(struct gpu *gpu, char *address);
+    /* How many bytes there are from an imported address on. */
+    int (*span)(struct gpu *gpu, const char *address, size_t *length);
 
     /* The vendor's text for a code. */
     void (*words)(int code, char *text, size_t room);

@@ -41,6 +41,7 @@ static struct {
     int (*ipc_get)(struct ipc_handle *handle, void *address);
     int (*ipc_open)(void **address, struct ipc_handle handle, unsigned flags);
     int (*ipc_close)(void *address);
+    int (*span)(void **base, size_t *length, const void *address);
 } hip;
 
 static const struct gpu_symbol symbols[] = {
@@ -63,6 +64,7 @@ static const struct gpu_symbol symbols[] = {
     {"hipIpcGetMemHandle", &hip.ipc_get, false},
     {"hipIpcOpenMemHandle", &hip.ipc_open, false},
     {"hipIpcCloseMemHandle", &hip.ipc_close, false},
+    {"hipMemGetAddressRange", &hip.span, false},
 };
 
 static int hip_start(unsigned *count)
@@ -185,6 +187,17 @@ static void hip_release(struct gpu *gpu, char *address)
         hip.ipc_close(address);
 }
 
+static int hip_span(struct gpu *gpu, const char *address, size_t *length)
+{
+    void *base = NULL;
+    int code = use(gpu);
+    if (!code)
+        code = hip.span(&base, length, address);
+    if (!code)
+        *length -= (size_t)(address - (const char *)base);
+    return code;
+}
+
 static const char *const libraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                         NULL};
 
@@ -204,6 +217,7 @@ static const struct gpu_ops rocm = {.libraries = libraries,
                                     .unpin = hip_unpin,
                                     .export_memory = hip_export,
                                     .import_memory = hip_import,
+                                    .span = hip_span,
                                     .release = hip_release,
                                     .words = hip_words};
 

@@ -103,9 +103,10 @@ void gpu_close(struct gpu *gpu);
 int gpu_pin(struct gpu *gpu, void *address, size_t length);
 void gpu_unpin(struct gpu *gpu, void *address);
 
-/* Maps another process's memory for copies of this one, until it is released. */
+/* Maps another process's memory for copies of this one, until it is released. -EPROTO if the driver
+ * says that it has less than length bytes. */
 int gpu_export(const struct region *region, struct gpu_handle *handle);
-int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, char **address);
+int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, size_t length, char **address);
 void gpu_release(struct gpu *gpu, char *address);
 
 int gpu_copy_failed(const struct gpu *gpu, int code, size_t length, enum gpu_way way);

@@ -99,6 +99,7 @@ static struct {
     int (*ipc_open)(void *context, void *device, struct ipc_handle handle, unsigned flags,
                     void **address);
     int (*ipc_close)(void *context, const void *address);
+    int (*span)(void *context, const void *address, void **base, size_t *length);
 } ze;
 
 static const struct gpu_symbol symbols[] = {
@@ -119,6 +120,7 @@ static const struct gpu_symbol symbols[] = {
     {"zeMemPutIpcHandle", &ze.ipc_put, true},
     {"zeMemOpenIpcHandle", &ze.ipc_open, false},
     {"zeMemCloseIpcHandle", &ze.ipc_close, false},
+    {"zeMemGetAddressRange", &ze.span, false},
 };
 
 /* Every GPU of every driver, found once. Memory belongs to a context, so all of a driver share one.
@@ -334,6 +336,15 @@ static void ze_release(struct gpu *gpu, char *address)
     ze.ipc_close(gpu->context, address);
 }
 
+static int ze_span(struct gpu *gpu, const char *address, size_t *length)
+{
+    void *base = NULL;
+    int code = ze.span(gpu->context, address, &base, length);
+    if (!code)
+        *length -= (size_t)(address - (const char *)base);
+    return code;
+}
+
 static const char *const libraries[] = {"libze_loader.so.1", NULL};
 
 static const struct gpu_ops level_zero = {.libraries = libraries,
@@ -351,6 +362,7 @@ static const struct gpu_ops level_zero = {.libraries = libraries,
                                           .unpin = ze_unpin,
                                           .export_memory = ze_export,
                                           .import_memory = ze_import,
+                                          .span = ze_span,
                                           .release = ze_release,
                                           .words = ze_words};
 

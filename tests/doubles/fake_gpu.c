@@ -338,6 +338,18 @@ static int import_block(const struct handle *handle, int fd, char **address)
     return code;
 }
 
+static int span(const void *address, void **base, size_t *length)
+{
+    pthread_mutex_lock(&lock);
+    const struct block *b = block_at(address, 1);
+    if (b) {
+        *base = b->address;
+        *length = b->length;
+    }
+    pthread_mutex_unlock(&lock);
+    return b ? 0 : BAD_VALUE;
+}
+
 #if FAKE == CUDA || FAKE == ROCM
 /* Its own process cannot open a handle. */
 static int import_by_pid(const struct handle *handle, char **address)
@@ -651,6 +663,14 @@ CALL int cuIpcOpenMemHandle_v2(address_t *address, struct handle handle, unsigne
     return code;
 }
 
+CALL int cuMemGetAddressRange_v2(address_t *base, size_t *length, address_t address)
+{
+    void *there = NULL;
+    int code = current ? span(pointer(address), &there, length) : NO_CONTEXT;
+    *base = (uintptr_t)there;
+    return code;
+}
+
 CALL int cuIpcCloseMemHandle(address_t address)
 {
     return current ? drop(pointer(address), true) : NO_CONTEXT;
@@ -768,6 +788,11 @@ CALL int hipIpcOpenMemHandle(void **address, struct handle handle, unsigned flag
     int code = flags == 1 ? import_by_pid(&handle, &there) : BAD_VALUE;
     *address = there;
     return code;
+}
+
+CALL int hipMemGetAddressRange(void **base, size_t *length, void *address)
+{
+    return span(address, base, length);
 }
 
 CALL int hipIpcCloseMemHandle(void *address)
@@ -953,6 +978,11 @@ CALL int zeMemOpenIpcHandle(void *in, void *device, struct handle handle, unsign
     int code = import_block(&handle, descriptor_of(&handle), &there);
     *address = there;
     return code;
+}
+
+CALL int zeMemGetAddressRange(void *in, const void *address, void **base, size_t *length)
+{
+    return in == &context ? span(address, base, length) : BAD_VALUE;
 }
 
 CALL int zeMemCloseIpcHandle(void *in, const void *address)

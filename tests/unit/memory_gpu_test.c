@@ -104,6 +104,37 @@ static void gpu_memory_is_rounded_up_and_only_its_own_calls_reach_it(void **stat
     }
 }
 
+/* In another process: what importing so many bytes of it answers. */
+static int import_elsewhere(const struct memory_ops *kind, const struct gpu_handle *handle,
+                            size_t length)
+{
+    int how;
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        struct gpu *gpu;
+        char *address;
+        int status = gpu_open(kind, 0, NULL, &gpu);
+        _exit(-(status ? status : gpu_import(gpu, handle, length, &address)));
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    return -WEXITSTATUS(how);
+}
+
+static void gpu_memory_of_another_process_is_no_longer_than_its_driver_says(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        struct region region = region_of(kinds[i], 0, 2 * PAGE);
+        struct gpu_handle handle = {.fd = -1};
+        assert_int_equal(gpu_export(&region, &handle), 0);
+        assert_int_equal(import_elsewhere(kinds[i], &handle, 2 * PAGE), 0);
+        assert_int_equal(import_elsewhere(kinds[i], &handle, 2 * PAGE + 1), -EPROTO);
+        kinds[i]->free(&region);
+    }
+}
+
 static void gpu_memory_is_zeroes_once_populated_and_keeps_what_is_filled_in(void **state)
 {
     enum { LENGTH_ = PAGE + 100 };
@@ -304,6 +335,7 @@ int main(void)
         cmocka_unit_test(memory_choose_takes_a_kind_and_the_number_of_a_gpu),
         cmocka_unit_test(gpu_find_takes_the_first_maker_that_has_any_unless_told),
         cmocka_unit_test(gpu_memory_is_rounded_up_and_only_its_own_calls_reach_it),
+        cmocka_unit_test(gpu_memory_of_another_process_is_no_longer_than_its_driver_says),
         cmocka_unit_test(gpu_memory_is_zeroes_once_populated_and_keeps_what_is_filled_in),
         cmocka_unit_test(too_much_gpu_memory_is_refused_with_what_there_is),
         cmocka_unit_test(a_gpu_of_another_number_is_refused),

@@ -140,7 +140,7 @@ int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text
         return fail(-EPROTO, "soft: the other end's GPU memory cannot be read");
     status = use_gpu(soft, kind, (unsigned)device, handle.identity);
     if (!status)
-        status = gpu_import(soft->gpu, &handle, &there);
+        status = gpu_import(soft->gpu, &handle, length, &there);
     if (status)
         return status;
     *map = (struct soft_map){.address = there, .length = length, .gpu = true};
