@@ -3,12 +3,13 @@
 #include "tool/batch.h"
 #include "core/opt.h"
 #include "fabric/choose.h"
+#include "fuzz/feed.h"
 #include "tool/perftest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+unsigned fuzz_accepted;
 
 static void options(const struct batch_line *line)
 {
@@ -21,7 +22,7 @@ static void options(const struct batch_line *line)
     opt_defaults(&set);
     if (opt_parse(&set, line->count - 1, line->words + 1, &place, 0, &given))
         return;
-    perf_settle(&set);
+    fuzz_accepted += !perf_settle(&set);
     perf_device(values.transport, values.device, device, sizeof device);
 }
 

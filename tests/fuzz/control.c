@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fuzzes the control protocol: what a stranger may send to a port, and to an end that has greeted,
  * over a stream and as whole messages. Nothing here waits. */
+#include "fuzz/feed.h"
 #include "peer/channel.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+unsigned fuzz_accepted;
 
 static const struct peer_terms terms = {.timeout_ms = 60000};
 
@@ -16,6 +17,7 @@ static void look_at(const struct msg *msg)
 {
     char value[64];
     uint64_t number;
+    fuzz_accepted++;
     msg_value(msg, "why", value, sizeof value);
     msg_number(msg, "code", &number);
 }
@@ -45,12 +47,6 @@ static void stream(const uint8_t *data, size_t size, char kind, const struct sec
     close(fd[1]);
 }
 
-/* Messages: a length in two bytes, and as many bytes as there are. */
-struct feed {
-    const uint8_t *data;
-    size_t left;
-};
-
 static int publish(void *arg, const void *bytes, size_t length)
 {
     (void)arg;
@@ -59,14 +55,13 @@ static int publish(void *arg, const void *bytes, size_t length)
     return 0;
 }
 
+/* Messages: a length in two bytes, and as many bytes as there are. */
 static int receive(void *arg, void *bytes, size_t room, size_t *length)
 {
     struct feed *feed = arg;
     if (feed->left < 2)
         return -ECONNRESET;
-    size_t wanted = (size_t)feed->data[0] | (size_t)feed->data[1] << 8;
-    feed->data += 2;
-    feed->left -= 2;
+    size_t wanted = (size_t)next_bytes(feed, 2);
     size_t here = wanted < feed->left ? wanted : feed->left;
     memcpy(bytes, feed->data, here < room ? here : room);
     feed->data += here;

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""make_documents.py FOLDER: seeds for the readers of results, such as the tools write today: few
+samples, everything that a document may have."""
+import json
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import documents
+
+SMALL = {"count": 12}
+BATCH = [{"size": 8, "test": "put_lat", "label": "8/put", "method": "ping-pong", **SMALL},
+         {"size": 64, "test": "am_bw", "label": "64/am", "layout": "bcopy", "method": "stream", **SMALL}]
+ONE = {
+    "latency": documents.document(sizes=(8, 64), series=3, **SMALL),
+    "kept": documents.document(report_all=True, **SMALL),
+    "pingpong": documents.document(tool="ucx_perftest", method="ping-pong", **SMALL),
+    "stream": documents.document(tool="ucx_perftest", method="stream both ways", **SMALL),
+    "batch": documents.batch(BATCH, **SMALL),
+    "interrupted": documents.document(state="interrupted", complete=False, server=False, **SMALL),
+}
+
+
+def text(document):
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    for name, document in ONE.items():
+        (folder / "document").mkdir(parents=True, exist_ok=True)
+        (folder / "document" / name).write_bytes(text(document))
+    sets = {"same": [documents.document(seed=i, **SMALL) for i in range(10)],
+            "slower": [documents.document(seed=i, median_us=2.0 + (i > 4), begun_s=i, **SMALL)
+                       for i in range(10)],
+            "few": [documents.document(seed=i, method="stream", tool="ucx_perftest", **SMALL)
+                    for i in range(2)],
+            "different": [ONE["latency"], ONE["stream"]]}
+    (folder / "compare").mkdir(parents=True, exist_ok=True)
+    for name, runs in sets.items():
+        (folder / "compare" / name).write_bytes(b"\0".join(text(run) for run in runs))
+
+
+main()
