@@ -4,6 +4,7 @@
 #include "core/cpu.h"
 #include "tool/list.h"
 #include "tool/local.h"
+#include "tool/progress.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
 
@@ -166,6 +167,7 @@ static int client(struct command *c, const char *address, unsigned port)
     struct session *s = &c->session;
     struct msg answer;
     struct peer *peer;
+    progress_wait();
     /* What cannot be had here is refused before the server is kept waiting. */
     int status = session_prepare(s, &c->offer, &c->options.spec, false);
     if (!status)
@@ -229,7 +231,7 @@ static int serve(void *arg, struct peer *peer)
     struct command *c = arg;
     struct session *s = &c->session;
     (void)peer;
-    report_table_open(&c->table, stdout, c->tool->title, &c->set, NULL);
+    report_table_open(&c->table, serve_output(), c->tool->title, &c->set, NULL);
     int status = session_await(s);
     if (!status)
         status = session_measure(s, &c->options.spec, &c->table.report);

@@ -305,7 +305,7 @@ int output_close(struct output *o, int code, const char *reason)
     char why[1024];
     if (!o->open)
         return code;
-    progress_clear();
+    progress_end();
     snprintf(why, sizeof why, "%s", code ? reason : "");
     /* Of a run that failed, this is not what the user needs to know. */
     if (code == EXIT_DONE) {

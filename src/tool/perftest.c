@@ -7,6 +7,7 @@
 #include "tool/local.h"
 #include "tool/perftest_batch.h"
 #include "tool/perftest_show.h"
+#include "tool/progress.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
 
@@ -67,6 +68,7 @@ static int run_test(struct command *c, struct opt_set *set, const char *labels)
     offer.given = *device;
     snprintf(more, sizeof more, ".transport=%.*s\n", FABRIC_DEVICE_MAX - 1, o->transport);
     perf_show_begin(&c->show, set, labels, c->product.count > 0);
+    progress_wait();
     struct spec spec = o->spec;
     status = o->cpu[0] >= 0 ? cpu_pin(o->cpu[0]) : 0;
     status = session_run(&c->session, &offer, &spec, status, &c->show.report);
@@ -204,6 +206,7 @@ static int serve_test(struct command *c, const struct msg *ask)
     struct spec spec = c->options.spec;
     char device[FABRIC_DEVICE_MAX];
     struct offer offer = {.device = device, .service = 1};
+    c->session.peer->runs++;
     int status = session_refused(&c->session, ask);
     if (status) {
         c->usable = c->session.refused;

@@ -5,23 +5,39 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { FIRST_MS = 1000, LEAST_MS = 2000, EVERY_MS = 250 };
 
 static struct {
+    pthread_mutex_t lock; /* while a thread shows that a run is set up */
     bool on, shown;
     uint64_t since_ms, said_ms;
-} line;
+} line = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct {
+    pthread_t thread;
+    int over; /* readable when the thread must end */
+    bool on;
+} setup;
+
+static bool on_terminal(void)
+{
+    const char *terminal = getenv("TERM");
+    return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+}
 
 void progress_begin(void)
 {
-    const char *terminal = getenv("TERM");
-    line.on = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+    progress_end();
+    line.on = on_terminal();
     line.since_ms = line.said_ms = clock_ms();
 }
 
@@ -82,7 +98,55 @@ void progress_show(const struct progress *p)
 
 void progress_clear(void)
 {
+    pthread_mutex_lock(&line.lock);
     if (line.shown)
         put("\r\033[K");
     line.shown = false;
+    pthread_mutex_unlock(&line.lock);
+}
+
+/* ---- before a run begins ---- */
+
+static void *show_setup(void *arg)
+{
+    struct pollfd over = {.fd = setup.over, .events = POLLIN};
+    uint64_t since_ms = clock_ms();
+    (void)arg;
+    while (poll(&over, 1, FIRST_MS) != 1) {
+        char text[64];
+        snprintf(text, sizeof text, "setting up, %u s", (unsigned)((clock_ms() - since_ms) / 1000));
+        pthread_mutex_lock(&line.lock);
+        if (takes_it()) {
+            show_within(text);
+            line.shown = true;
+        }
+        pthread_mutex_unlock(&line.lock);
+    }
+    return NULL;
+}
+
+void progress_wait(void)
+{
+    sigset_t all, before;
+    progress_end();
+    if (!on_terminal() || (setup.over = eventfd(0, EFD_CLOEXEC)) < 0)
+        return;
+    /* Signals are for the thread that sets up. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    setup.on = !pthread_create(&setup.thread, NULL, show_setup, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!setup.on)
+        close(setup.over);
+}
+
+void progress_end(void)
+{
+    if (setup.on) {
+        eventfd_write(setup.over, 1);
+        pthread_join(setup.thread, NULL);
+        close(setup.over);
+        setup.on = false;
+    }
+    progress_clear();
 }

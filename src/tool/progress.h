@@ -5,6 +5,10 @@
 
 #include "bench/bench.h"
 
+/* A run is being set up, which may take long: large buffers, a vendor's library, a server that is
+ * not there yet. After a second a line says so, until the run begins or progress_end. */
+void progress_wait(void);
+
 /* A run begins. */
 void progress_begin(void);
 
@@ -13,5 +17,8 @@ void progress_show(const struct progress *progress);
 
 /* Takes the line away, before anything else is printed. */
 void progress_clear(void);
+
+/* And no other will be shown. */
+void progress_end(void);
 
 #endif

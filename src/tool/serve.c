@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server takes clients until one was served, or for ever; a client asks to be one of them. */
 #include "tool/serve.h"
+#include "report/report.h"
 #include "tool/access.h"
 #include "tool/shell.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char accepted[] = "yes=1\n";
 
@@ -36,6 +39,35 @@ int role_check(const struct role *r, const struct opt_set *set)
     warn_idle(r, set);
     return 0;
 }
+
+/* ---- the server's output ---- */
+
+static ssize_t write_if_read(void *cookie, const char *bytes, size_t length)
+{
+    size_t done = 0;
+    (void)cookie;
+    while (done < length) {
+        ssize_t n = write(STDOUT_FILENO, bytes + done, length - done);
+        if (n < 0 && errno == EPIPE)
+            return (ssize_t)length;
+        if (n < 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+FILE *serve_output(void)
+{
+    static FILE *out;
+    if (!out) {
+        signal(SIGPIPE, SIG_IGN);
+        out = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_if_read});
+    }
+    return out ? out : stdout;
+}
+
+/* ---- clients ---- */
 
 /* One client. -EAGAIN: it was refused. */
 static int serve_one(const struct service *s, struct listener **listener,
@@ -88,8 +120,9 @@ int serve_clients(const struct service *s)
         return status;
     announce(s, listener);
     do {
-        printf("Listening on port %u for client to connect...\n", tcp_port(listener));
-        status = shell_flush("to standard output");
+        fprintf(serve_output(), "Listening on port %u for client to connect...\n",
+                tcp_port(listener));
+        status = report_flush(serve_output());
         if (status)
             break;
         do

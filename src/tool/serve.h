@@ -6,6 +6,8 @@
 #include "core/opt.h"
 #include "peer/peer.h"
 
+#include <stdio.h>
+
 /* How this process takes part: a client of address, a server, or both. */
 struct role {
     const char *address; /* NULL: a server, or local */
@@ -33,6 +35,10 @@ struct service {
 };
 
 int serve_clients(const struct service *service);
+
+/* Standard output of a server: a reader that has gone, as `server | head -1` does, does not end it,
+ * and what nobody reads is dropped. */
+FILE *serve_output(void);
 
 /* Dials, greets, and hears that the server agrees. */
 struct visit {

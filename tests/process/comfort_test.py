@@ -3,11 +3,12 @@
 sentences that say what to do next."""
 import os
 import shutil
+import signal
 import sys
 
 sys.dont_write_bytecode = True
 import tap
-from tap import (Client, Server, check, ended, equal, header_value, one_sentence, run, sentences,
+from tap import (Client, Process, Server, check, ended, equal, header_value, one_sentence, run, sentences,
                  test)
 
 CXI = [tap.tool_path(f"cxi_{word}_lat") for word in ("write", "read", "send", "atomic")]
@@ -85,6 +86,24 @@ def a_client_without_a_device_takes_the_fabric_of_the_server():
         client = ended(Client(tool, server, *more), 0)
         ended(server, 0)
         check("null (moves nothing" in client.out + client.err, client)
+
+
+# ---- a server whose output nobody reads ----
+
+@test
+def a_server_goes_on_when_nobody_reads_its_output():
+    for tool, more in ((TOOL, ()), (PERF, ("-t", "get"))):
+        inlet, outlet = os.pipe()
+        server = Process([tool, "-p", "0", "--loop", "--bind", "127.0.0.1"], stdout=outlet)
+        os.close(outlet)
+        with os.fdopen(inlet, encoding="utf-8") as reader:
+            port = reader.readline().split()[3]
+        for _ in range(2):
+            ended(run(tool, "127.0.0.1", "-p", port, "-n", "20", *more), 0)
+        check(server.running(), server)
+        server.kill(signal.SIGTERM)
+        ended(server, 143)
+        check("writing" not in server.err and "pipe" not in server.err, server)
 
 
 # ---- what to do next ----

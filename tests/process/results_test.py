@@ -605,6 +605,17 @@ def a_short_run_and_a_pipe_show_no_progress():
 
 
 @test
+def a_terminal_shows_that_a_run_is_being_set_up_and_a_pipe_does_not():
+    argv = (CXI["write"], "127.0.0.1", "-p", tap.free_port(), "--wait", "3")
+    code, out, shown = in_terminal(*argv)
+    equal((code, out), (4, ""), shown)
+    last = shown.rfind("\rsetting up, ")
+    check(re.match(r"\rsetting up, \d s\x1b\[K\r\x1b\[Kcxi_write_lat: ", shown[last:]), repr(shown))
+    process = ended(Process(argv), 4)
+    check("setting up" not in process.err and "\r" not in process.err, process)
+
+
+@test
 def ucx_perftest_shows_progress_too():
     code, out, shown = in_terminal(PERF, "--local", "-x", "soft", "-t", "put_lat", "--duration", "4",
                                    "-f")
