@@ -42,8 +42,9 @@ static int describe(const struct session *s, const struct offer *offer, struct m
     char fabric[32];
     bool named = fabric_named(offer->device);
     snprintf(fabric, sizeof fabric, "%.*s", (int)strcspn(offer->device, ":"), offer->device);
-    int status = msg_add(text, ".device=%s\n.fabric=%s\n.given=%d\n.linked=%d\n", offer->device,
-                         named ? fabric : any_fabric, offer->given, s->connected);
+    int status =
+        msg_add(text, ".weft=%s\n.device=%s\n.fabric=%s\n.given=%d\n.linked=%d\n", core_version(),
+                offer->device, named ? fabric : any_fabric, offer->given, s->connected);
     return status ? status : fabric_describe(*offer->device ? offer->device : NULL, text);
 }
 
@@ -61,6 +62,31 @@ int session_propose(struct session *s, const struct offer *offer, const struct s
     if (!status)
         status = describe(s, offer, text);
     return status ? status : spec_encode(spec, text);
+}
+
+/* ---- versions ---- */
+
+static bool other_version(const struct msg *theirs, char version[32])
+{
+    return !msg_value(theirs, ".weft", version, 32) && strcmp(version, core_version()) != 0;
+}
+
+/* Two versions may not measure alike. Said once, whatever becomes of the run. */
+static void compare_versions(const struct session *s, const struct msg *theirs)
+{
+    char version[32];
+    if (s->peer->runs <= 1 && other_version(theirs, version))
+        warn("the %s is Weft %s, this end is Weft %s", s->peer->other, version, core_version());
+}
+
+/* What one end asks for may be new to the other. */
+static int between_versions(int status, const struct msg *proposal)
+{
+    char version[32];
+    if (!status || !other_version(proposal, version))
+        return status;
+    return fail(status, "%s (the client is Weft %s, the server Weft %s)", fail_reason(), version,
+                core_version());
 }
 
 /* ---- memory ---- */
@@ -175,6 +201,22 @@ static bool looks_at_arrivals(const struct spec *spec)
     return spec->data.verify && op_of(spec)->verbs & VERB(AM);
 }
 
+/* Where both ends are on one machine, the server is the first that lacks huge pages: it says what
+ * the two of them need. */
+static int place(struct session *s, const struct msg *mine, const struct msg *theirs,
+                 const char *memory, size_t length)
+{
+    int status = session_place(s, memory, length);
+    const struct memory_ops *kinds[2];
+    unsigned device;
+    if (status != -ENOMEM || s->peer->rank != PEER_SERVER || !fabric_one_machine(mine, theirs))
+        return status;
+    for (int i = 0; i < 2; i++)
+        if (memory_choose(s->memory[i], &kinds[i], &device))
+            return status;
+    return memory_pages_missing(kinds, 2, length);
+}
+
 /* Fabric and memory for this run: everything that can fail at one end alone. */
 static int get_ready(struct session *s, const struct offer *offer, struct spec *spec,
                      const struct msg *mine, const struct msg *theirs, const char *memory)
@@ -198,7 +240,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         return status;
     spec->data.layout = session_layout(s, spec);
     status = session_can(s, spec);
-    return status ? status : session_place(s, memory, run_buffer_bytes(spec));
+    return status ? status : place(s, mine, theirs, memory, run_buffer_bytes(spec));
 }
 
 int session_prepare(struct session *s, const struct offer *offer, const struct spec *spec,
@@ -261,7 +303,8 @@ int session_accept(struct session *s, const struct offer *offer, const struct ms
     struct msg self = {0};
     uint64_t verbs = 0, looks = 0;
     s->refused = false;
-    int status = take_spec(proposal, spec, same);
+    compare_versions(s, proposal);
+    int status = between_versions(take_spec(proposal, spec, same), proposal);
     if (!status &&
         (msg_value(proposal, ".nonce", s->nonce, sizeof s->nonce) ||
          msg_number(proposal, ".verbs", &verbs) || msg_number(proposal, ".looks", &looks)))
@@ -317,6 +360,7 @@ static int join(struct session *s, const struct offer *offer, struct spec *spec,
     if (msg_value(answer, ".memory", memory, sizeof memory) ||
         msg_number(answer, ".layout", &layout))
         return fail(-EPROTO, "the server's answer cannot be read");
+    compare_versions(s, answer);
     const char *mine = *offer->memory[0] ? offer->memory[0] : "host";
     int status = note_vendor(s, PEER_CLIENT, mine);
     if (!status)

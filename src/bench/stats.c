@@ -15,14 +15,29 @@ enum { BEYOND = 10 };
 
 _Static_assert(sizeof(struct stats) <= 256 << 10, "a size's histogram stays within 256 KiB");
 
+/* They may be locked: more than half of what there is would leave the machine no room to live. */
+static int check_room(uint64_t kept, size_t bytes)
+{
+    char need[32], have[32];
+    uint64_t available = memory_available();
+    if (bytes <= available / 2)
+        return 0;
+    unit_bytes_text(bytes, need, sizeof need);
+    unit_bytes_text(available, have, sizeof have);
+    return fail(-ENOMEM,
+                "--report-all: not enough memory: %" PRIu64 " samples need %s, and may take half "
+                "of the %s available",
+                kept, need, have);
+}
+
 /* Present and, where allowed, locked: no page fault between samples. */
 static int keep_room(struct stats *s, uint64_t kept)
 {
     size_t most = SIZE_MAX / sizeof *s->kept_ps;
     size_t bytes = kept < most ? kept * sizeof *s->kept_ps : SIZE_MAX;
-    int status = memory_enough(bytes);
+    int status = check_room(kept, bytes);
     if (status)
-        return fail(status, "--report-all: %s", fail_reason());
+        return status;
     s->kept_ps = malloc(bytes);
     if (!s->kept_ps)
         return fail(-ENOMEM, "--report-all: no memory to keep %" PRIu64 " samples", kept);

@@ -44,6 +44,11 @@ static bool same(const struct msg *mine, const struct msg *theirs, const char *k
            !msg_value(theirs, key, there, sizeof there) && *here && strcmp(here, there) == 0;
 }
 
+bool fabric_one_machine(const struct msg *mine, const struct msg *theirs)
+{
+    return same(mine, theirs, ".host");
+}
+
 static int no_module(const char *what)
 {
     return fail(-ENODEV,

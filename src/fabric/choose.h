@@ -37,6 +37,9 @@ bool fabric_real_cxi(const char *device);
  * modules, and whether the bare device (or NULL) is a real CXI device. Added to the text. */
 int fabric_describe(const char *device, struct msg *text);
 
+/* Are the ends that two such texts describe on one machine, maybe in two networks of it? */
+bool fabric_one_machine(const struct msg *mine, const struct msg *theirs);
+
 /* Where neither end names a fabric: what to choose here, from two such texts; both ends come to the
  * same. With a bare device: a real CXI device, else soft on one machine, else libfabric over
  * TCP; without one: soft, else UCX or libfabric over TCP. why is "" or says more than that. */

@@ -57,6 +57,11 @@ int memory_choose(const char *text, const struct memory_ops **kind, unsigned *de
 /* -ENOMEM and an error message if the machine or the container does not have this many bytes. */
 int memory_enough(uint64_t bytes);
 
+/* Why buffers of these kinds, for one or both ends on this machine, cannot be had: -ENOMEM, with a
+ * sentence that counts the huge pages and has the commands for all of them. Without a sentence if
+ * there are enough for both. */
+int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_t length);
+
 /* Available host memory in bytes: of the machine, or of the container if that is less. */
 uint64_t memory_available(void);
 

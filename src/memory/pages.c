@@ -25,17 +25,39 @@ static uint64_t huge_number(const struct memory_ops *kind, const char *what)
     return number;
 }
 
-static int huge_missing(const struct memory_ops *kind, size_t pages)
+static uint64_t huge_free(const struct memory_ops *kind)
 {
     uint64_t free_pages = huge_number(kind, "free_hugepages");
     uint64_t promised = huge_number(kind, "resv_hugepages");
-    free_pages -= promised < free_pages ? promised : free_pages;
-    return fail(-ENOMEM,
-                "not enough huge pages of %s: %zu needed, %" PRIu64 " free; as root: echo %" PRIu64
-                " > /sys/kernel/mm/hugepages/hugepages-%zukB/nr_hugepages (both ends need theirs)",
-                kind->name, pages, free_pages,
-                huge_number(kind, "nr_hugepages") + pages - (free_pages < pages ? free_pages : 0),
-                kind->page >> 10);
+    return free_pages - (promised < free_pages ? promised : free_pages);
+}
+
+int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_t length)
+{
+    char needs[256] = "", commands[512] = "";
+    bool alike = ends == 2 && kinds[0] == kinds[1];
+    for (int i = 0; i < (alike ? 1 : ends); i++) {
+        size_t page = kinds[i]->page;
+        uint64_t pages = page ? (length + page - 1) / page * (alike ? 2 : 1) : 0;
+        uint64_t unused = page ? huge_free(kinds[i]) : 0;
+        const char *and = *needs ? "; " : "";
+        if (!page || (unused >= pages && ends > 1))
+            continue;
+        snprintf(needs + strlen(needs), sizeof needs - strlen(needs),
+                 "%sof %s: %" PRIu64 " needed%s, %" PRIu64 " free", and, kinds[i]->name, pages,
+                 alike ? " by both ends" : "", unused);
+        snprintf(commands + strlen(commands), sizeof commands - strlen(commands),
+                 "%secho %" PRIu64 " > /sys/kernel/mm/hugepages/hugepages-%zukB/nr_hugepages", and,
+                 huge_number(kinds[i], "nr_hugepages") + pages - (unused < pages ? unused : 0),
+                 page >> 10);
+    }
+    return *needs ? fail(-ENOMEM, "not enough huge pages %s; as root: %s", needs, commands)
+                  : -ENOMEM;
+}
+
+static int huge_missing(const struct memory_ops *kind, size_t length)
+{
+    return memory_pages_missing(&kind, 1, length);
 }
 
 static int host_alloc(struct region *region, size_t length, const struct memory_ops *kind)
@@ -52,7 +74,7 @@ static int host_alloc(struct region *region, size_t length, const struct memory_
         return status;
     int fd = memfd_create("weft", flags);
     if (fd < 0)
-        return kind->page ? huge_missing(kind, mapped / page)
+        return kind->page ? huge_missing(kind, mapped)
                           : fail(-errno, "memfd_create: %s", strerror(errno));
     if (ftruncate(fd, (off_t)mapped)) {
         status = fail(-errno, "a buffer of %zu bytes: %s", mapped, strerror(errno));
@@ -60,7 +82,7 @@ static int host_alloc(struct region *region, size_t length, const struct memory_
     }
     void *address = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) {
-        status = kind->page ? huge_missing(kind, mapped / page)
+        status = kind->page ? huge_missing(kind, mapped)
                             : fail(-errno, "mapping %zu bytes: %s", mapped, strerror(errno));
         goto close;
     }

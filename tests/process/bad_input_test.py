@@ -2,6 +2,7 @@
 """What cannot be done is said in one sentence, at once, with the right exit code: 2 for what is
 wrong on every machine, 1 for what is impossible on this one, 4 where there is no peer."""
 import os
+import re
 import socket
 import sys
 import time
@@ -423,7 +424,8 @@ def not_enough_huge_pages(name, page_kib, size, pages):
     traces = tap.Traces()
     process = ended(run(TOOL, "--local", "--use-hp", name, "-s", size, *QUICK, env=traces.env), 1)
     sentence = one_sentence(process, NAME)
-    for word in (f"{pages} needed", "0 free", "nr_hugepages", name):
+    for word in (f"of {name}: {2 * pages} needed by both ends, 0 free", f"echo {2 * pages} > /sys",
+                 "nr_hugepages"):
         check(word in sentence, f"no {word!r}", sentence)
     traces.nothing()
 
@@ -432,6 +434,17 @@ tap.add("not enough huge pages of 2M: how many, and how to get them", not_enough
         2048, "5M", 3, by_itself=True)
 tap.add("not enough huge pages of 1G: how many, and how to get them", not_enough_huge_pages, "1G",
         1048576, "8", 1, by_itself=True)
+
+
+@test
+def two_kinds_of_huge_pages_that_are_missing_are_asked_for_at_once():
+    if huge_pages(2048, "free_hugepages") or huge_pages(1048576, "free_hugepages"):
+        skip("this machine has free huge pages")
+    process = run(tap.tool_path("ucx_perftest"), "--local", "-t", "put_lat", "-x", "soft", "-m",
+                  "2M,1G")
+    sentence = one_sentence(ended(process, 1), "ucx_perftest")
+    check("of 2M: 1 needed, 0 free; of 1G: 1 needed, 0 free; as root: echo" in sentence, sentence)
+    equal(sentence.count("; echo 1 > /sys/kernel/mm/hugepages"), 1, sentence)
 
 
 @alone
@@ -452,7 +465,12 @@ def huge_pages_are_used_where_there_are_enough():
             for process in tap.pair(TOOL, *QUICK, "--use-hp", "2M", "-s", size, "--verify"):
                 equal(header_value(process, "Hugepages"), f"Enabled (2M - {pages} pages)")
         process = ended(run(TOOL, "--local", *QUICK, "--use-hp", "2M", "-s", "32M"), 1)
-        check("16 needed" in one_sentence(process, NAME), process)
+        advice = re.search(r"32 needed by both ends, .*: echo (\d+) > /sys/kernel/mm/hugepages/"
+                           r"hugepages-2048kB/nr_hugepages$", one_sentence(process, NAME))
+        check(advice, process)
+        huge_pages(2048, "nr_hugepages", int(advice[1]))
+        if huge_pages(2048, "free_hugepages") >= 32:
+            ended(run(TOOL, "--local", *QUICK, "--use-hp", "2M", "-s", "32M"), 0)
         for _ in range(20):
             if huge_pages(2048, "free_hugepages") >= 8:
                 break
@@ -490,16 +508,17 @@ def the_largest_rendezvous_works():
 
 
 def says_what_is_missing(iters):
-    """All samples are kept for --report-all: 8 bytes or more each."""
+    """All samples are kept for --report-all, 8 bytes each: in half of the memory at most."""
+    iters = iters or str(tap.available_bytes() * 7 // 10 // 8)
     process = ended(run(TOOL, "--local", "-n", iters, "--report-all", limit=10), 1)
     sentence = one_sentence(process, NAME)
-    check("memory" in sentence and "missing" in sentence, sentence)
+    check("memory" in sentence and "samples need" in sentence and "available" in sentence, sentence)
     check("RDMA" not in process.out, process)
 
 
-for iters in ("18446744073709551615", "2305843009213693952", "100000000000000"):
-    tap.add(f"{iters} samples do not fit into memory, and it says what is missing",
-            says_what_is_missing, iters)
+for iters in ("18446744073709551615", "2305843009213693952", "100000000000000", ""):
+    tap.add(f"{iters or 'most of it in'} samples do not fit into memory, and it says what is "
+            "missing", says_what_is_missing, iters)
 
 
 @test
