@@ -278,7 +278,8 @@ int session_connect(struct session *s)
                                      .address = &theirs,
                                      .keys = &their_key,
                                      .count = 1,
-                                     .there = stranger ? s->peer->there : NULL};
+                                     .there = stranger ? s->peer->there : NULL,
+                                     .timeout_ms = s->peer->timeout_ms};
     if (s->connected)
         return 0;
     int status = compare_cpus(s);

@@ -138,6 +138,7 @@ struct fabric_meeting {
     int count;                 /* of keys */
     const char *there;         /* the one numeric IP address that the other end may have, or NULL:
                                   it may have any. Fabrics without IP addresses have no use for it */
+    uint64_t timeout_ms;       /* silence of the other end that counts as death; 0: not known */
 };
 
 /* A nonce as one word, for a first message that shows which meeting it belongs to. */

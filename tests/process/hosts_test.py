@@ -10,14 +10,14 @@ import heapq
 import os
 import re
 import select
-import shutil
 import statistics
 import struct
-import subprocess
 import threading
 import time
 
+import netns
 import tap
+from netns import inside, ip
 from tap import Client, Server, check, ended, header_value, skip
 
 HERE, THERE = f"weft-a{os.getpid()}", f"weft-b{os.getpid()}"
@@ -30,67 +30,23 @@ PERFTESTS = ("am_lat", "put_lat", "add_lat", "get", "fadd", "swap", "cswap", "am
 _made = {}
 
 
-def ip(*words):
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=20)
-    check(done.returncode == 0, " ".join(words), done.stderr)
-
-
 def module(name):
     return os.path.exists(os.path.join(tap.build_folder(), "modules", f"weft-{name}.so"))
 
 
-def need_root():
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        skip("network namespaces need root and iproute2")
-    if not namespaces_work():
-        skip("this machine, or chroot, makes no network namespaces in which something can be run")
-
-
-def namespaces_work():
-    """Looked at once; what was made for it is gone again."""
-    if "work" not in _made:
-        def ip_netns(*words):
-            return subprocess.run(["ip", "netns", *words], capture_output=True, check=False,
-                                  timeout=20).returncode == 0
-        probe = f"weft-p{os.getpid()}"
-        made = ip_netns("add", probe)
-        _made["work"] = made and ip_netns("exec", probe, "true")
-        if made:
-            ip_netns("del", probe)
-    return _made["work"]
-
-
-def remove():
-    for name in (HERE, THERE, SLOW_HERE, SLOW_THERE):
-        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-        shutil.rmtree(f"/etc/netns/{name}", ignore_errors=True)
-
-
-tap.at_exit(remove)
+tap.at_exit(lambda: netns.remove(SLOW_HERE, SLOW_THERE))
 
 
 def hosts():
     """Two namespaces and a link, made once."""
     if "link" in _made:
-        return
-    need_root()
-    ip("netns", "add", HERE)
-    ip("netns", "add", THERE)
-    ip("link", "add", "wefta", "netns", HERE, "type", "veth", "peer", "name", "weftb", "netns",
-       THERE)
-    for name, device, number in ((HERE, "wefta", 1), (THERE, "weftb", 2)):
-        ip("-n", name, "addr", "add", f"10.99.0.{number}/24", "dev", device)
-        ip("-n", name, "addr", "add", f"fd99::{number}/64", "dev", device, "nodad")
-        ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", name, "link", "set", device, "up")
+        return _made["link"]
+    link = netns.Link(HERE, THERE)
     os.makedirs(f"/etc/netns/{THERE}", exist_ok=True)
     with open(f"/etc/netns/{THERE}/hosts", "w", encoding="utf-8") as names:
         names.write("127.0.0.1 localhost\n10.99.0.1 weft-server\n")
-    _made["link"] = True
-
-
-def inside(name):
-    return ("ip", "netns", "exec", name)
+    _made["link"] = link
+    return link
 
 
 def both(tool, *args, address="10.99.0.1", server_args=(), server_at=None, client_at=None,
@@ -206,11 +162,11 @@ def a_cut_link_ends_both_within_the_timeout(tool, *args):
     client.wait_for(r"Fabric|iterations")
     time.sleep(1)
     try:
-        ip("-n", HERE, "link", "set", "wefta", "down")
+        hosts().cut()
         ended(client, 4, 25)
         ended(server, 4, 25)
     finally:
-        ip("-n", HERE, "link", "set", "wefta", "up")
+        hosts().mend()
     for process in (client, server):
         check(re.search(r"no sign of life|did not complete|lost the|lost:", process.err), process)
 

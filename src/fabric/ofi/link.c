@@ -56,21 +56,15 @@ int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *ke
     return status;
 }
 
-/* A process that was stopped or killed may hold a lock in the memory that it shares with us: for
- * that a sender would wait without end. */
+/* A process that was stopped or killed may hold a lock in the memory that it shares with us. */
 static bool hears(const struct weft_ofi *r)
 {
-    char path[64], line[512] = "";
-    if (!r->connected || r->parted || r->todo & TODO_LOST)
-        return false;
-    if (!weft_ofi_by_name(r))
-        return true;
-    snprintf(path, sizeof path, "/proc/%" PRIu64 "/stat", r->peer_pid);
-    FILE *file = fopen(path, "re");
-    const char *state = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-    if (file)
-        fclose(file);
-    return state && state[1] == ' ' && !strchr("TtZX", state[2]);
+    return r->connected && !r->parted && !(r->todo & TODO_LOST) && weft_ofi_peer_runs(r);
+}
+
+static int tell_withdrawn(struct weft_ofi *r)
+{
+    return weft_ofi_tell(r, NOTE_WITHDRAWN, &r->withdrawing, sizeof r->withdrawing);
 }
 
 /* The other end is told if that needs no waiting. */
@@ -80,8 +74,9 @@ void weft_ofi_withdraw(struct fabric *fabric, struct region *region)
     for (uint64_t i = 0; i < WEFT_OFI_ENTRIES; i++) {
         if (r->exposed[i].region != region)
             continue;
+        r->withdrawing = i;
         if (hears(r))
-            weft_ofi_tell(r, NOTE_WITHDRAWN, &i, sizeof i);
+            weft_ofi_guarded(r, tell_withdrawn);
         r->exposed[i].region = NULL;
         r->exposed[i].key = 0;
     }
@@ -173,13 +168,14 @@ static bool sound(const struct weft_ofi *r, const unsigned char *name, size_t le
 
 static int add_peer(struct weft_ofi *r, const struct msg *theirs)
 {
-    unsigned char name[WEFT_OFI_ADDRESS_MAX];
+    unsigned char name[WEFT_OFI_ADDRESS_MAX] = {0};
     size_t length = 0;
     int status = weft_ofi_host->msg_hex(theirs, "name", name, sizeof name, &length);
     if (status)
         return status;
     if (!length || !sound(r, name, length))
         return weft_ofi_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
+    memcpy(r->peer_name, name, sizeof name);
     int added = fi_av_insert(r->port.av, name, 1, &r->peer, 0, NULL);
     return added == 1 ? 0
                       : weft_ofi_refuse(r, "the other end's address", added < 0 ? added : -EINVAL);
@@ -226,6 +222,8 @@ static int link_up(struct weft_ofi *r, const struct fabric_meeting *meeting)
     if (!status)
         status = add_peer(r, meeting->address);
     r->linked = !status;
+    if (r->linked && weft_ofi_by_name(r))
+        weft_ofi_guard_begin(r, meeting);
     return status;
 }
 
@@ -271,7 +269,7 @@ int weft_ofi_connect(struct fabric *fabric, const struct fabric_meeting *meeting
                                     .own = &r->remotes[i]};
     if (r->connected)
         return DONE;
-    status = hello(r);
+    status = weft_ofi_guarded(r, hello);
     r->connected = status == DONE;
     if (r->connected)
         forget_name(r);

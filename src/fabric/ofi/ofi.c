@@ -194,6 +194,7 @@ static void forget(struct weft_ofi *r)
         weft_ofi_deregister(r, true);
         arena_deregister(r);
     }
+    weft_ofi_guard_end(r);
     weft_ofi_part(r);
     weft_ofi_deregister(r, false);
     weft_ofi_mail_leave(r);
@@ -201,7 +202,7 @@ static void forget(struct weft_ofi *r)
     memset(r->by_entry, 0, sizeof r->by_entry);
     r->remote_count = 0;
     r->next = r->count = r->todo = 0;
-    r->linked = r->tried = r->said = r->heard = r->connected = r->parted = false;
+    r->linked = r->tried = r->said = r->heard = r->connected = r->parted = r->stuck = false;
     r->peer_pid = 0;
 }
 
@@ -242,6 +243,7 @@ static void weft_ofi_close(struct fabric *fabric)
     forget(r);
     weft_ofi_deregister(r, true);
     arena_deregister(r);
+    weft_ofi_bequeath(r);
     weft_ofi_port_close(&r->port);
     if (r->arena)
         munmap(r->arena, r->arena_bytes);
@@ -273,6 +275,29 @@ static int weft_ofi_open(struct fabric **fabric, const struct fabric_want *want,
     return 0;
 }
 
+/* ---- the table ---- */
+
+#define GUARDED(name)                                                                              \
+    static int table_##name(struct fabric *fabric, const struct xfer *x)                           \
+    {                                                                                              \
+        struct weft_ofi *r = (struct weft_ofi *)fabric;                                            \
+        return __builtin_expect(!r->guard, 1) ? weft_ofi_##name(fabric, x)                         \
+                                              : weft_ofi_guarded_verb(r, weft_ofi_##name, x);      \
+    }
+GUARDED(write)
+GUARDED(read)
+GUARDED(send)
+GUARDED(recv)
+GUARDED(atomic)
+GUARDED(am)
+
+static int table_poll(struct fabric *fabric, struct completion *completions, int max)
+{
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    return __builtin_expect(!r->guard, 1) ? weft_ofi_poll(fabric, completions, max)
+                                          : weft_ofi_guarded_poll(r, completions, max);
+}
+
 const struct fabric_ops weft_ofi_ops = {.abi = FABRIC_ABI,
                                         .name = "ofi",
                                         .what =
@@ -286,13 +311,13 @@ const struct fabric_ops weft_ofi_ops = {.abi = FABRIC_ABI,
                                         .address = weft_ofi_address,
                                         .connect = weft_ofi_connect,
                                         .leave = weft_ofi_leave,
-                                        .write = weft_ofi_write,
-                                        .read = weft_ofi_read,
-                                        .send = weft_ofi_send,
-                                        .recv = weft_ofi_recv,
-                                        .atomic = weft_ofi_atomic,
-                                        .am = weft_ofi_am,
-                                        .poll = weft_ofi_poll};
+                                        .write = table_write,
+                                        .read = table_read,
+                                        .send = table_send,
+                                        .recv = table_recv,
+                                        .atomic = table_atomic,
+                                        .am = table_am,
+                                        .poll = table_poll};
 
 /* ---- the module ---- */
 

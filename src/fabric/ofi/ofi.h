@@ -192,12 +192,15 @@ struct weft_ofi {
     size_t inject;
     uint64_t virtual_address, local_mr; /* bits of the mode, or 0 */
     bool looks, linked, tried, said, heard, connected;
+    bool stuck;    /* a call did not return and was left: the endpoint is not touched again */
     bool parted;   /* the other end has said that it leaves: its silence is no loss */
     bool raw, waw; /* the provider keeps this order of its own */
     bool amo_injects, pulls;
     bool receives_am;  /* buffers for active messages are posted */
     uint64_t bound_mr; /* bit of the mode, or 0: memory is registered with an endpoint */
-    uint64_t peer_pid; /* where the ends share memory */
+    char peer_name[WEFT_OFI_ADDRESS_MAX];
+    uint64_t peer_pid;            /* where the ends share memory */
+    struct weft_ofi_guard *guard; /* where a call may not return, or NULL */
     struct weft_ofi_slot *free;
     unsigned orders; /* writes and atomics under way */
 
@@ -212,7 +215,8 @@ struct weft_ofi {
     struct weft_ofi_remote remotes[WEFT_OFI_ENTRIES];
     const struct weft_ofi_remote *by_entry[WEFT_OFI_ENTRIES];
     int remote_count;
-    uint64_t word; /* the meeting's: an end that says it belongs to it */
+    uint64_t withdrawing; /* the entry that the other end is told of */
+    uint64_t word;        /* the meeting's: an end that says it belongs to it */
     uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
     char *arena;
     size_t arena_bytes;
@@ -240,10 +244,29 @@ bool weft_ofi_is_loss(int error);
 int weft_ofi_register(struct weft_ofi *ofi, void *address, size_t length, const struct region *gpu,
                       struct fid_mr **mr);
 
+/* ---- guard.c: where the ends share locks, a call may never return ---- */
+
+/* From here on calls are watched; without memory or a free signal they are not. */
+void weft_ofi_guard_begin(struct weft_ofi *ofi, const struct fabric_meeting *meeting);
+void weft_ofi_guard_end(struct weft_ofi *ofi);
+
+/* The other end's process is not stopped or gone, as far as that can be seen. */
+bool weft_ofi_peer_runs(const struct weft_ofi *ofi);
+
+/* What the call returns, or -ECONNRESET with the reason if it did not; then ofi->stuck. */
+int weft_ofi_guarded(struct weft_ofi *ofi, int (*call)(struct weft_ofi *ofi));
+/* These two need a guard. */
+int weft_ofi_guarded_verb(struct weft_ofi *ofi,
+                          int (*verb)(struct fabric *fabric, const struct xfer *x),
+                          const struct xfer *x);
+int weft_ofi_guarded_poll(struct weft_ofi *ofi, struct completion *completions, int max);
+
 /* ---- part.c ---- */
 
 /* Closes the endpoint, its queue and its addresses. */
 void weft_ofi_part(struct weft_ofi *ofi);
+/* A domain that is still needed goes with the endpoint that needs it. */
+void weft_ofi_bequeath(struct weft_ofi *ofi);
 
 /* ---- link.c ---- */
 

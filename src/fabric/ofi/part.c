@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Closing an endpoint where libfabric does not survive it. Before release 1.18 the tcp provider
- * reports a read twice if its endpoint closes while a part of the data has come, the second time
- * without a context, and ofi_rxm follows that pointer. Reads are also how ofi_rxm fetches long
- * messages. An endpoint with such a read is given up instead: nobody polls it again, and it goes
- * with the process. */
+/* Closing an endpoint where libfabric does not survive it.
+ * - Before release 1.18 the tcp provider reports a read twice if its endpoint closes while a part
+ * of the data has come, the second time without a context, and ofi_rxm follows that pointer. Reads
+ *   are also how ofi_rxm fetches long messages.
+ * - Two endpoints of shm in one process use one mapping of each other's memory.
+ * Such endpoints are kept: nobody polls them, and they go with the process, or with the other end.
+ */
 #include "fabric/ofi/ofi.h"
 
+#include <pthread.h>
+#include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
-#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* They stay reachable, so that they are not taken for a leak. */
-struct given_up {
-    struct given_up *next;
+struct kept {
+    struct kept *next;
     struct weft_ofi_port port;
+    bool owns; /* the domain too: its handle is closed */
+    fi_addr_t peer;
+    char mine[WEFT_OFI_ADDRESS_MAX]; /* our name, if the other end is in this process; else "" */
+    char theirs[WEFT_OFI_ADDRESS_MAX];
 };
-static _Atomic(struct given_up *) given_up;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *all;
 
 static bool fragile(const struct weft_ofi *r)
 {
@@ -72,21 +83,90 @@ static bool all_back(struct weft_ofi *r, int count)
     return count <= 0;
 }
 
-void weft_ofi_part(struct weft_ofi *r)
+/* ---- both ends in one process ---- */
+
+static bool in_this_process(const struct weft_ofi *r)
 {
-    struct given_up *one = NULL;
-    if (r->ep && r->tried && fragile(r) && (reads(r) || !all_back(r, cancel_all(r))))
-        one = calloc(1, sizeof *one);
+    return r->ep && r->linked && weft_ofi_is(r->port.info, "shm") &&
+           r->peer_pid == (uint64_t)getpid();
+}
+
+static struct kept *take_other(const struct kept *one)
+{
+    for (struct kept **at = &all; *at; at = &(*at)->next) {
+        struct kept *other = *at;
+        if (*other->mine && !strcmp(other->mine, one->theirs) &&
+            !strcmp(other->theirs, one->mine)) {
+            *at = other->next;
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* Each forgets the other while both are mapped. */
+static void close_both(struct kept *one, struct kept *other)
+{
+    struct kept *both[] = {one, other};
+    for (int i = 0; i < 2; i++)
+        fi_av_remove(both[i]->port.av, &both[i]->peer, 1, 0);
+    for (int i = 0; i < 2; i++) {
+        both[i]->port.info = NULL;
+        if (!both[i]->owns) {
+            both[i]->port.domain = NULL;
+            both[i]->port.fabric = NULL;
+        }
+        weft_ofi_port_close(&both[i]->port);
+        free(both[i]);
+    }
+}
+
+/* ---- leaving ---- */
+
+static void keep(struct weft_ofi *r)
+{
+    struct kept *one = calloc(1, sizeof *one);
+    size_t length = sizeof one->mine - 1;
+    pthread_mutex_lock(&lock);
     if (one) {
         one->port = r->port;
-        one->next = atomic_load(&given_up);
-        while (!atomic_compare_exchange_weak(&given_up, &one->next, one))
-            ;
-        r->port.ep = NULL;
-        r->port.cq = NULL;
-        r->port.av = NULL;
+        one->peer = r->peer;
+        if (in_this_process(r) && !fi_getname(&r->ep->fid, one->mine, &length))
+            memcpy(one->theirs, r->peer_name, sizeof one->theirs);
+        struct kept *other = *one->mine ? take_other(one) : NULL;
+        if (other) {
+            close_both(one, other);
+        } else {
+            one->next = all;
+            all = one;
+        }
     }
+    pthread_mutex_unlock(&lock);
+    r->port.ep = NULL;
+    r->port.cq = NULL;
+    r->port.av = NULL;
+}
+
+void weft_ofi_part(struct weft_ofi *r)
+{
+    if (r->stuck || in_this_process(r) ||
+        (r->ep && r->tried && fragile(r) && (reads(r) || !all_back(r, cancel_all(r)))))
+        keep(r);
     weft_ofi_port_part(&r->port);
     r->ep = NULL;
     r->cq = NULL;
+}
+
+void weft_ofi_bequeath(struct weft_ofi *r)
+{
+    bool needed = false;
+    pthread_mutex_lock(&lock);
+    for (struct kept *one = all; one; one = one->next)
+        if (one->port.domain == r->port.domain)
+            one->owns = needed = true;
+    pthread_mutex_unlock(&lock);
+    if (needed) {
+        r->port.domain = NULL;
+        r->port.fabric = NULL;
+    }
 }
