@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whatever happens to one end, the other ends in time with a sentence, and nothing stays behind.
-With --full the kills at random moments are many. WEFT_SEED repeats a run's random choices."""
+faults_large_test.py draws faults on every fabric; here are those of each phase of a run. With --full
+every tool has every fault in every phase. WEFT_SEED repeats a run's random choices."""
 import os
 import random
 import re
@@ -35,6 +36,14 @@ KINDS = {"read": ("cxi_read_lat", ()),
          "an atomic": ("cxi_atomic_lat", ("--fetching",))}
 SEPARATORS = {"cxi_write_lat": 72 * "-", "cxi_read_lat": 72 * "-", "cxi_send_lat": 70 * "-",
               "cxi_atomic_lat": 71 * "-"}
+
+
+# Each of these falls on each tool in each phase, or, without --full, one after the other does.
+BLOWS = [(victim, blow) for victim in ("server", "client") for blow in ("killed", "stopped")]
+
+
+def in_turn(number, blows):
+    return blows if FULL else [blows[number % len(blows)]]
 
 
 def name_of(end):
@@ -130,12 +139,10 @@ def struck(kind, blow, victim, moment):
     run_.traces.nothing()
 
 
-for kind in KINDS:
-    for moment in MOMENTS:
-        for victim in ("server", "client"):
-            for blow in ("killed", "stopped"):
-                tap.add(f"{kind}: the {victim} is {blow} {moment}", struck, kind, blow, victim,
-                        moment)
+for i, kind in enumerate(KINDS):
+    for k, moment in enumerate(MOMENTS):
+        for victim, blow in in_turn(i + k, BLOWS):
+            tap.add(f"{kind}: the {victim} is {blow} {moment}", struck, kind, blow, victim, moment)
 
 
 def struck_mid_rendezvous(blow, victim):
@@ -153,10 +160,9 @@ def struck_mid_rendezvous(blow, victim):
     run_.traces.nothing()
 
 
-for victim in ("server", "client"):
-    for blow in ("killed", "stopped"):
-        tap.add(f"the {victim} is {blow} in the middle of a rendezvous", struck_mid_rendezvous,
-                blow, victim, by_itself=True)
+for victim, blow in in_turn(0, BLOWS):
+    tap.add(f"the {victim} is {blow} in the middle of a rendezvous", struck_mid_rendezvous, blow,
+            victim, by_itself=True)
 
 
 def struck_between_sizes(name, args, blow, victim):
@@ -183,12 +189,11 @@ def struck_between_sizes(name, args, blow, victim):
     skip("every run was over before it was hit")
 
 
-for kind, (name, args) in {"write": (NAME, ()), **KINDS}.items():
+for i, (kind, (name, args)) in enumerate({"write": (NAME, ()), **KINDS}.items()):
     if name != "cxi_atomic_lat":
-        for victim in ("server", "client"):
-            for blow in ("killed", "stopped"):
-                tap.add(f"{kind}: the {victim} is {blow} between sizes", struck_between_sizes, name,
-                        args, blow, victim)
+        for victim, blow in in_turn(i, BLOWS):
+            tap.add(f"{kind}: the {victim} is {blow} between sizes", struck_between_sizes, name,
+                    args, blow, victim)
 
 
 def waits_between_sizes(kind, blow):
@@ -357,8 +362,8 @@ def interrupted_at_work(kind, signal_name, victim, moment):
     run_.traces.nothing()
 
 
-for kind in KINDS:
-    for victim in ("client", "server"):
+for i, kind in enumerate(KINDS):
+    for victim in in_turn(i, ("client", "server")):
         for name, moment in zip(("SIGINT", "SIGTERM", "SIGINT"), MOMENTS):
             tap.add(f"{kind}: {name} to the {victim} {moment}", interrupted_at_work, kind, name,
                     victim, moment)
@@ -752,7 +757,7 @@ def kill_round(number):
 @test
 def killed_at_random_moments_nothing_is_left_behind():
     tap.note(f"seed {SEED}")
-    tap.in_parallel(kill_round, range(200 if FULL else 20), 4)
+    tap.in_parallel(kill_round, range(200 if FULL else 12), 4)
 
 
 if __name__ == "__main__":

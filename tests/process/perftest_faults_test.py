@@ -18,7 +18,7 @@ NAME = "ucx_perftest"
 TOOL = tap.tool_path(NAME)
 UCT = os.path.join(tap.build_folder(), "modules", "weft-uct.so")
 FULL = "--full" in sys.argv
-ROUNDS = 50 if FULL else 3
+ROUNDS = 50 if FULL else 1
 SEED = os.environ.get("WEFT_SEED") or str(random.SystemRandom().randrange(10 ** 9))
 TESTS = ("am_lat", "put_lat", "add_lat", "get", "fadd", "swap", "cswap", "am_bw", "put_bw",
          "add_mr")
