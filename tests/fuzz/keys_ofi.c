@@ -76,6 +76,23 @@ int weft_ofi_renew(struct weft_ofi *r)
     return 0;
 }
 
+void weft_ofi_guard_begin(struct weft_ofi *r, const struct fabric_meeting *meeting)
+{
+    (void)r;
+    (void)meeting;
+}
+
+bool weft_ofi_peer_runs(const struct weft_ofi *r)
+{
+    (void)r;
+    return true;
+}
+
+int weft_ofi_guarded(struct weft_ofi *r, int (*call)(struct weft_ofi *r))
+{
+    return call(r);
+}
+
 bool weft_ofi_is(const struct fi_info *info, const char *provider)
 {
     return strcmp(info->fabric_attr->prov_name, provider) == 0;
