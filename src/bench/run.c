@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,10 +132,13 @@ static const char *proves(const struct run *run)
 static int describe(const struct session *s, struct msg *text)
 {
     int status = machine_describe(text);
-    return status
-               ? status
-               : msg_add(text, "weft=%s\nbuffer=%s\nfabric=%s\nname=%s\n", core_version(),
-                         s->buffer.kind ? s->buffer.kind->name : "", s->facts.form, s->facts.self);
+    return status ? status
+                  : msg_add(text,
+                            "weft=%s\ncommit=%s\nran_on=%d\nbuffer=%s\nfabric=%s\nlibrary=%s\n"
+                            "name=%s\n",
+                            core_version(), core_commit(), sched_getcpu(),
+                            s->buffer.kind ? s->buffer.kind->name : "", s->facts.form,
+                            s->facts.library, s->facts.self);
 }
 
 static int exchange_facts(struct run *run, struct facts *f)

@@ -29,7 +29,8 @@ enum {
     OPT_OURS = 2,    /* not in the original command line: under its own heading in help */
     OPT_SETTING = 4, /* part of a device name, without dashes */
     OPT_BARE = 8,    /* help does not show that it takes a value */
-    OPT_REPEATS = 16 /* a text that may be given again: one per line */
+    OPT_REPEATS = 16, /* a text that may be given again: one per line */
+    OPT_ACTION = 32   /* no option of a run: prints something and exits */
 };
 
 /* One option, all of it. Parsing, --help, defaults, the text on the wire and the line of the
@@ -56,7 +57,7 @@ struct opt {
     int (*show)(const void *facts, char *text, size_t room);
 };
 
-enum opt_origin { OPT_BY_DEFAULT, OPT_BY_USER, OPT_BY_PEER };
+enum opt_origin { OPT_BY_DEFAULT, OPT_BY_USER, OPT_BY_PEER, OPT_BY_OPTION };
 enum { OPT_MAX = 96 };
 
 /* After every table of rows: there is room for the origins of so many rows only. */
@@ -68,6 +69,7 @@ struct opt_set {
     unsigned takes; /* rows whose takes share no bit with this are left out; 0: none are */
     void *base;
     uint8_t origin[OPT_MAX];
+    const char *cause[OPT_MAX]; /* OPT_BY_OPTION: which one */
 };
 
 /* The next row of the set after row (NULL: the first), NULL at the end. */
@@ -77,6 +79,9 @@ const struct opt *opt_next(const struct opt_set *set, const struct opt *row);
 const struct opt *opt_find(const struct opt_set *set, const char *name);
 
 enum opt_origin opt_origin(const struct opt_set *set, const struct opt *row);
+
+/* The option called cause has decided this one: its field has been set to what holds. */
+void opt_resolved(struct opt_set *set, const char *name, const char *cause);
 
 void opt_defaults(struct opt_set *set);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Option rows as lines "name=value" between two ends. Received values are checked like typed ones.
- */
+/* Option rows as lines "name=value" between two ends: received values are checked like typed ones.
+ * And rows that were decided elsewhere, by the other end or by another option. */
 #include "core/core.h"
 #include "core/opt.h"
 
@@ -82,4 +82,13 @@ void opt_adopt(struct opt_set *set, const void *before,
             overridden(row, was, now);
         set->origin[row - set->rows] = OPT_BY_PEER;
     }
+}
+
+void opt_resolved(struct opt_set *set, const char *name, const char *cause)
+{
+    const struct opt *row = opt_find(set, name);
+    if (!row)
+        return;
+    set->origin[row - set->rows] = OPT_BY_OPTION;
+    set->cause[row - set->rows] = cause;
 }

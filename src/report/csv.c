@@ -51,22 +51,47 @@ static void count(FILE *out, uint64_t value)
     fprintf(out, "%" PRIu64 ",", value);
 }
 
-void csv_add(struct document *d, const struct entry *e)
+/* What was run, where. What a method does not have is empty. */
+static void add_run(const struct document *d, const struct entry *e, FILE *out)
 {
     const struct facts *f = e->facts;
-    const struct result *r = e->result;
-    const struct stats *s = r->stats;
-    FILE *out = d->rows.out;
-    char device[FABRIC_DEVICE_MAX + 40];
+    const struct spec *spec = f->spec;
+    char device[FABRIC_DEVICE_MAX + 40], host[256] = "";
     session_device(f->session, device, sizeof device);
+    msg_value(&d->client, "host", host, sizeof host);
     text(out, d->begun);
     text(out, d->tool);
+    text(out, core_version());
+    text(out, host);
     text(out, e->test);
     text(out, e->label ? e->label : "");
     text(out, facts_layout(f) ? facts_layout(f) : "");
     text(out, facts_method(f));
+    text(out, f->session->fabric->name);
     text(out, device);
     text(out, f->session->facts.form);
+    number(out, f->method->ucx ? NAN : (double)spec->pace.gap_ns / 1000);
+    if (spec->count.iterations)
+        fprintf(out, "%" PRIu64, spec->count.iterations);
+    fputc(',', out);
+}
+
+static void add_sampling(const struct result *r, FILE *out)
+{
+    count(out, r->count);
+    count(out, r->sampling.ops);
+    count(out, r->warmup);
+    count(out, r->sampling.resolved);
+    number(out, r->sampling.resolution_ns);
+    count(out, r->sampling.clamped);
+}
+
+void csv_add(struct document *d, const struct entry *e)
+{
+    const struct result *r = e->result;
+    const struct stats *s = r->stats;
+    FILE *out = d->rows.out;
+    add_run(d, e, out);
     count(out, r->size);
     count(out, s->count);
     number(out, s->count ? (double)s->min_ps * r->us_per_unit : 0);
@@ -86,6 +111,7 @@ void csv_add(struct document *d, const struct entry *e)
     fputc(',', out);
     number(out, r->bandwidth.overall);
     number(out, r->rate.overall);
+    add_sampling(r, out);
     count(out, r->interference.switches);
     count(out, r->interference.migrations);
     count(out, r->interference.faults);
@@ -95,12 +121,14 @@ void csv_add(struct document *d, const struct entry *e)
 
 static void titles(const struct document *d, FILE *out)
 {
-    fputs("begun,tool,test,label,layout,method,device,fabric,size,count,min_us,max_us,mean_us,"
-          "deviation_us,median_us,",
+    fputs("begun,tool,version,host,test,label,layout,method,fabric,device,form,gap_us,iterations,"
+          "size,"
+          "count,min_us,max_us,mean_us,deviation_us,median_us,",
           out);
     for (const double *p = d->percentiles; *p; p++)
         fprintf(out, "p%.10g_us,p%.10g_low_us,p%.10g_high_us,", *p, *p, *p);
-    fputs("elapsed_s,bytes_per_s,messages_per_s,preempted,migrated,page_faults,steal_ms,complete\n",
+    fputs("elapsed_s,bytes_per_s,messages_per_s,operations,ops_per_sample,warmup,resolved,"
+          "resolution_ns,clamped,preempted,migrated,page_faults,steal_ms,complete\n",
           out);
 }
 

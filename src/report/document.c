@@ -82,7 +82,7 @@ int document_open(struct document *d, const char *tool, int argc, char **argv,
     if (!status)
         status = machine_describe(&d->client);
     if (!status)
-        status = msg_add(&d->client, "weft=%s\n", core_version());
+        status = msg_add(&d->client, "weft=%s\ncommit=%s\n", core_version(), core_commit());
     d->json = (struct json){.out = d->result_text.out, .depth = 2, .lines = 3};
     d->verdicts = (struct json){.out = d->verdict_text.out, .depth = 2, .lines = 2};
     d->said = (struct json){.out = d->said_text.out, .depth = 2, .lines = 2};
@@ -100,30 +100,6 @@ void document_close(struct document *d)
 }
 
 /* ---- results ---- */
-
-static void add_options(struct json *j, const struct opt_set *set, const struct opt_set *but,
-                        bool batch)
-{
-    static const char *const origins[] = {
-        [OPT_BY_DEFAULT] = "default", [OPT_BY_USER] = "user", [OPT_BY_PEER] = "peer"};
-    json_open(j, "options", '[');
-    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row)) {
-        char value[4096], other[4096];
-        if (row->type == OPT_LINE)
-            continue;
-        opt_format(row, set->base, value, sizeof value);
-        if (but)
-            opt_format(row, but->base, other, sizeof other);
-        if (but && strcmp(value, other) == 0)
-            continue;
-        json_open(j, NULL, '{');
-        json_text(j, "name", row->name);
-        json_text(j, "value", value);
-        json_text(j, "origin", batch ? "batch" : origins[opt_origin(set, row)]);
-        json_close(j, '}');
-    }
-    json_close(j, ']');
-}
 
 const char *facts_layout(const struct facts *f)
 {
@@ -144,15 +120,51 @@ static void add_method(struct json *j, const struct facts *f)
     json_text(j, "device", device);
     json_text(j, "form", f->session->facts.form);
     json_text(j, "why", f->session->why);
+    json_text(j, "library", *f->session->facts.library ? f->session->facts.library : NULL);
     json_close(j, '}');
     json_open(j, "method", '{');
     json_text(j, "name", facts_method(f));
     json_bool(j, "half_round_trip", f->legs == 2);
     json_text(j, "clock", f->clock->kind == CLOCK_CYCLES ? "cycles" : "clock_gettime");
     json_number(j, "clock_cost_ns", (double)f->clock->cost_ps / f->legs / 1000);
+    json_number(j, "clock_step_ns", (double)f->clock->step_ps / 1000);
     json_bool(j, "clock_subtracted", f->method->subtracts);
     json_text(j, "completion_proves", f->proves);
     json_close(j, '}');
+}
+
+/* As asked for, and whether operations of this size were issued so. Where a data layout decides,
+ * there are none. */
+static void add_hints(struct json *j, const struct facts *f, uint64_t size)
+{
+    struct hint_question question = {.facts = &f->session->facts,
+                                     .op = f->op,
+                                     .asked = &f->spec->hints,
+                                     .size = size,
+                                     .gpu = f->session->vendors[PEER_CLIENT] != MEMORY_CPU};
+    json_open(j, "hints", '{');
+    for (int hint = 0; hint < HINT_NAMES && !f->method->ucx; hint++) {
+        struct hint_state state;
+        if (!(f->op->hints & 1U << hint))
+            continue;
+        hint_judge(&question, (enum hint)hint, &state);
+        json_open(j, hint_names[hint], '{');
+        json_bool(j, "asked", state.asked);
+        json_bool(j, "honoured", state.holds);
+        json_text(j, "why", state.asked && !state.holds ? state.why : "");
+        json_close(j, '}');
+    }
+    json_close(j, '}');
+}
+
+static void add_sampling(struct json *j, const struct result *r)
+{
+    json_count(j, "operations", r->count);
+    json_count(j, "ops_per_sample", r->sampling.ops);
+    json_count(j, "warmup", r->warmup);
+    json_bool(j, "resolved", r->sampling.resolved);
+    json_number(j, "resolution_ns", r->sampling.resolution_ns);
+    json_count(j, "clamped", r->sampling.clamped);
 }
 
 static void add_moments(struct json *j, const struct document *d, const struct result *r)
@@ -234,6 +246,16 @@ static void add_samples(struct json *j, const struct result *r)
     json_close(j, ']');
 }
 
+/* Of a batch there may be several. */
+static void note_library(struct document *d, const char *library)
+{
+    size_t i = 0;
+    while (i < d->library_count && strcmp(d->libraries[i], library) != 0)
+        i++;
+    if (*library && i == d->library_count && i < LENGTH(d->libraries))
+        snprintf(d->libraries[d->library_count++], sizeof *d->libraries, "%s", library);
+}
+
 void document_add(struct document *d, const struct entry *e)
 {
     const struct result *r = e->result;
@@ -244,9 +266,11 @@ void document_add(struct document *d, const struct entry *e)
     json_count(j, "size", r->size);
     json_text(j, "layout", facts_layout(e->facts));
     if (e->options)
-        add_options(j, e->options, d->set, true);
+        options_write(j, e->options, d->set);
     add_method(j, e->facts);
+    add_hints(j, e->facts, r->size);
     json_bool(j, "complete", r->complete);
+    add_sampling(j, r);
     add_moments(j, d, r);
     add_histogram(j, r);
     add_series(j, r);
@@ -259,6 +283,7 @@ void document_add(struct document *d, const struct entry *e)
     }
     json_close(j, '}');
     csv_add(d, e);
+    note_library(d, e->facts->session->facts.library);
     d->results++;
 }
 
@@ -287,8 +312,9 @@ void document_hear(struct document *d, const char *sentence)
 static void add_end(struct json *j, const char *name, const struct msg *lines)
 {
     static const char *const facts[] = {
-        "host",   "weft",   "system",      "architecture", "cpu",        "cpus",   "allowed",
-        "memory", "buffer", "clocksource", "governor",     "hypervisor", "fabric", "name"};
+        "host",     "weft",       "commit", "system",  "architecture", "cpu",
+        "cpus",     "allowed",    "ran_on", "memory",  "buffer",       "clocksource",
+        "governor", "hypervisor", "fabric", "library", "name"};
     char value[512];
     if (msg_value(lines, "host", value, sizeof value) ||
         msg_value(lines, "weft", value, sizeof value)) {
@@ -314,14 +340,8 @@ static int add_collected(struct json *j, const char *key, struct membuf *membuf)
     return 0;
 }
 
-static int write_document(struct document *d, const struct ending *ending, FILE *out)
+static void add_tool(struct json *j, const struct document *d)
 {
-    struct json json = {.out = out, .lines = 2}, *j = &json;
-    char ended[32];
-    time_text(ended, sizeof ended);
-    json_open(j, NULL, '{');
-    json_text(j, "schema", "weft-result");
-    json_count(j, "version", 1);
     json_open(j, "tool", '{');
     json_text(j, "name", d->tool);
     json_text(j, "version", core_version());
@@ -330,6 +350,27 @@ static int write_document(struct document *d, const struct ending *ending, FILE 
         json_text(j, NULL, d->argv[i]);
     json_close(j, ']');
     json_close(j, '}');
+    json_open(j, "build", '{');
+    json_text(j, "version", core_version());
+    json_text(j, "commit", core_commit());
+    json_text(j, "compiler", core_compiler());
+    json_text(j, "flags", core_flags());
+    json_open(j, "libraries", '[');
+    for (size_t i = 0; i < d->library_count; i++)
+        json_text(j, NULL, d->libraries[i]);
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+static int write_document(struct document *d, const struct ending *ending, FILE *out)
+{
+    struct json json = {.out = out, .lines = 2}, *j = &json;
+    char ended[32];
+    time_text(ended, sizeof ended);
+    json_open(j, NULL, '{');
+    json_text(j, "schema", "weft-result");
+    json_count(j, "version", 2);
+    add_tool(j, d);
     json_text(j, "begun", d->begun);
     json_text(j, "ended", ended);
     json_open(j, "status", '{');
@@ -337,12 +378,12 @@ static int write_document(struct document *d, const struct ending *ending, FILE 
     json_count(j, "exit", (uint64_t)ending->exit);
     json_text(j, "reason", ending->reason);
     json_close(j, '}');
-    add_options(j, d->set, NULL, false);
+    options_write(j, d->set, NULL);
     json_open(j, "ends", '{');
     add_end(j, "client", &d->client);
     add_end(j, "server", &d->server);
     json_close(j, '}');
-    int status = add_collected(j, "said", &d->said_text);
+    int status = add_collected(j, "warnings", &d->said_text);
     if (!status)
         status = add_collected(j, "verdicts", &d->verdict_text);
     if (!status)

@@ -73,7 +73,8 @@ void json_bool(struct json *json, const char *key, bool value)
 void json_count(struct json *json, const char *key, uint64_t count)
 {
     begin(json, key);
-    fprintf(json->out, "%" PRIu64, count);
+    /* Many readers take no larger whole number. */
+    fprintf(json->out, count <= INT64_MAX ? "%" PRIu64 : "%" PRIu64 ".0", count);
 }
 
 void json_decimals(struct json *json, const char *key, double value, int decimals)

@@ -108,6 +108,8 @@ struct document {
     char begun[32];
     struct msg client, server; /* as from machine_describe; server may be empty */
     unsigned results;
+    char libraries[4][48]; /* of the fabrics that carried it */
+    size_t library_count;
     struct json json, verdicts, said;
     struct membuf result_text, verdict_text, said_text, rows;
 };
@@ -134,6 +136,9 @@ int document_save_csv(struct document *document, const char *path);
 
 /* A field of CSV, quoted if needed, and the comma after it. */
 void csv_field(FILE *out, const char *text, size_t length);
+
+/* The object "options": all of a run, or those that are not as in but. */
+void options_write(struct json *json, const struct opt_set *set, const struct opt_set *but);
 
 /* The rows of document_save_csv; for document_add. */
 void csv_add(struct document *document, const struct entry *entry);

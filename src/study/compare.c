@@ -228,12 +228,16 @@ static bool row_values(const struct work *w, size_t place, struct study_row *row
     size_t size = place / w->percentiles;
     double percent = w->terms->percentiles[place % w->percentiles];
     bool all = true;
-    *row = (struct study_row){w->cells[size * w->runs].result, percent, by_rate(w, size, percent)};
+    *row = (struct study_row){.of = w->cells[size * w->runs].result,
+                              .percent = percent,
+                              .rate = by_rate(w, size, percent)};
     for (size_t i = 0; i < w->runs; i++) {
-        values[i] = row_value(w->cells[size * w->runs + i].result, percent, row->rate);
+        const struct study_result *result = w->cells[size * w->runs + i].result;
+        values[i] = row_value(result, percent, row->rate);
+        row->unresolved |= !row->rate && values[i] * 1000 < result->resolution_ns;
         all = all && !isnan(values[i]);
     }
-    return all;
+    return all && !row->unresolved;
 }
 
 static int ascending(const void *a, const void *b)
@@ -363,11 +367,12 @@ static void conclude(const struct work *w, struct study_comparison *c)
             s->verdict = judge(w, s, least_p);
         }
         count_verdict(c, s->verdict);
+        c->unresolved += s->row.unresolved;
     }
-    c->verdict = c->slower                            ? STUDY_SLOWER
-                 : c->unsure || c->absent == c->count ? STUDY_UNSURE
-                 : c->faster                          ? STUDY_FASTER
-                                                      : STUDY_SAME;
+    c->verdict = c->slower                ? STUDY_SLOWER
+                 : c->unsure || c->absent ? STUDY_UNSURE
+                 : c->faster              ? STUDY_FASTER
+                                          : STUDY_SAME;
     c->runs_needed = study_runs_needed(1);
     c->runs_advised = c->unsure ? advise(w, c) : 0;
 }

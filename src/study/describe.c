@@ -100,6 +100,16 @@ static bool same_timing(const struct study_result *a, const struct study_result 
            a->clock_subtracted == b->clock_subtracted;
 }
 
+static void sampling(const struct study_result *result, FILE *out)
+{
+    if (!(result->resolution_ns > 0))
+        return;
+    fprintf(out, "<tr><th>Resolution</th><td>%.4g ns", result->resolution_ns);
+    if (result->ops_per_sample > 1)
+        fprintf(out, ", a sample is the mean of %" PRIu64 " operations", result->ops_per_sample);
+    fputs("</td></tr>\n", out);
+}
+
 static void method(const struct study_result *result, FILE *out)
 {
     fputs("<table class=\"facts\"><tbody>\n", out);
@@ -118,6 +128,7 @@ static void method(const struct study_result *result, FILE *out)
                 result->clock_subtracted ? ", subtracted" : ", not subtracted");
     fputs("</td></tr>\n", out);
     cells(out, "Completion proves", result->proves);
+    sampling(result, out);
     fputs("</tbody></table>\n", out);
 }
 
@@ -200,6 +211,28 @@ static void conditions(const struct study_run *run, FILE *out)
     fputs(run->condition_count ? "</tbody></table>\n" : "", out);
 }
 
+static void warnings(const struct study_run *run, FILE *out)
+{
+    fputs(run->warning_count ? "<h4>Printed on standard error</h4>\n<ul>\n" : "", out);
+    for (size_t i = 0; i < run->warning_count; i++) {
+        fputs("<li>", out);
+        html_text(out, run->warnings[i]);
+        fputs("</li>\n", out);
+    }
+    fputs(run->warning_count ? "</ul>\n" : "", out);
+}
+
+static void built(const struct study_run *run, FILE *out)
+{
+    if (!run->commit)
+        return;
+    fputs("<tr><th>Built from</th><td>", out);
+    html_print(out, "commit %s with %s %s", run->commit, run->compiler, run->flags);
+    for (size_t i = 0; i < run->library_count; i++)
+        html_print(out, "%s%s", i ? ", " : "; loaded: ", run->libraries[i]);
+    fputs("</td></tr>\n", out);
+}
+
 static void describe_run(const struct plot_data *plots, size_t number, FILE *out)
 {
     const struct study_run *run = &plots->runs[number];
@@ -219,6 +252,7 @@ static void describe_run(const struct plot_data *plots, size_t number, FILE *out
     html_print(out, "%s of Weft %s", run->tool ? run->tool : "-",
                run->version ? run->version : "-");
     fputs("</td></tr>\n", out);
+    built(run, out);
     cells(out, "Started", run->begun);
     cells(out, "Ended", run->ended);
     fputs("<tr><th>Status</th><td>", out);
@@ -228,6 +262,7 @@ static void describe_run(const struct plot_data *plots, size_t number, FILE *out
                run->reason ? run->reason : "");
     fputs("</td></tr>\n</tbody></table>\n", out);
     conditions(run, out);
+    warnings(run, out);
     fputs(run->option_count ? "<h4>Options</h4>\n" : "", out);
     options_given(run, out);
     options_default(run, out);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCHEMA_VERSION = 1, READ_FIRST = 1 << 16 };
+enum { SCHEMA_FIRST = 1, SCHEMA_LAST = 2, READ_FIRST = 1 << 16 };
 static const size_t file_max = (size_t)256 << 20, memory_max = (size_t)1 << 30;
 
 /* ---- the parsed tree ---- */
@@ -55,15 +55,18 @@ static void tree_drop(void)
 
 /* ---- the document ---- */
 
-static int check_schema(const struct reader *r, const json_t *root)
+static int check_schema(struct reader *r, const json_t *root)
 {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *version = json_object_get(root, "version");
     if (!schema || strcmp(schema, "weft-result") != 0 || !json_is_integer(version))
         return fail(-EINVAL, "%s: not a result of a Weft tool", r->path);
-    if (json_integer_value(version) != SCHEMA_VERSION)
-        return fail(-EINVAL, "%s: schema version %" JSON_INTEGER_FORMAT ", this weft reads %d",
-                    r->path, json_integer_value(version), SCHEMA_VERSION);
+    json_int_t number = json_integer_value(version);
+    if (number < SCHEMA_FIRST || number > SCHEMA_LAST)
+        return fail(-EINVAL,
+                    "%s: schema version %" JSON_INTEGER_FORMAT ", this weft reads %d to %d",
+                    r->path, number, SCHEMA_FIRST, SCHEMA_LAST);
+    r->version = (int)number;
     return 0;
 }
 

@@ -20,6 +20,7 @@ void chunk_free(struct chunk *chunks);
 
 struct reader {
     const char *path;     /* of the file, for sentences */
+    int version;          /* of the schema */
     struct chunk *chunks; /* what is kept of the document */
 };
 
@@ -74,6 +75,6 @@ int read_objects(struct reader *r, const json_t *object, const char *where, cons
 
 /* ---- the document (read_run.c) ---- */
 
-int read_run(struct reader *r, const json_t *root, struct study_run *run);
+int read_run(struct reader *r, json_t *root, struct study_run *run);
 
 #endif

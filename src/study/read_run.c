@@ -7,15 +7,22 @@
 
 #define AT(type, member) offsetof(struct type, member)
 
-static const char *const origins[] = {"default", "user", "batch", "peer", NULL};
+static const char *const first_origins[] = {"default", "user", "batch", "peer", NULL};
+static const char *const origins[] = {"default", "user", "batch", "peer", "resolved", NULL};
 static const char *const states[] = {"complete", "interrupted", "failed", NULL};
 static const char *const methods[] = {"latency", "ping-pong", "stream", "stream both ways", NULL};
 static const char *const clocks[] = {"cycles", "clock_gettime", NULL};
 static const char *const verdicts[] = {"passed", "failed", "unknown", NULL};
 
-static const struct field option_fields[] = {{"name", TEXT, AT(study_pair, name), NULL},
-                                             {"value", TEXT, AT(study_pair, value), NULL},
-                                             {"origin", TEXT, AT(study_pair, origin), origins},
+/* Version 1: a list with names. */
+static const struct field option_fields[] = {
+    {"name", TEXT, AT(study_pair, name), NULL},
+    {"value", TEXT, AT(study_pair, value), NULL},
+    {"origin", TEXT, AT(study_pair, origin), first_origins},
+    {0}};
+
+/* Version 2: an object by name. */
+static const struct field origin_fields[] = {{"origin", TEXT, AT(study_pair, origin), origins},
                                              {0}};
 
 static const struct field percentile_fields[] = {
@@ -56,6 +63,38 @@ static const struct field result_fields[] = {
     {"bytes_per_s", NUMBER_OR_NULL, AT(study_result, bytes_per_s), NULL},
     {"messages_per_s", NUMBER_OR_NULL, AT(study_result, messages_per_s), NULL},
     {0}};
+
+/* Since version 2. */
+static const struct field sampling_fields[] = {
+    {"operations", COUNT, AT(study_result, operations), NULL},
+    {"ops_per_sample", POSITIVE, AT(study_result, ops_per_sample), NULL},
+    {"warmup", COUNT, AT(study_result, warmup), NULL},
+    {"resolved", FLAG, AT(study_result, resolved), NULL},
+    {"resolution_ns", NUMBER, AT(study_result, resolution_ns), NULL},
+    {"clamped", COUNT, AT(study_result, clamped), NULL},
+    {0}};
+
+static const struct field step_fields[] = {
+    {"clock_step_ns", NUMBER, AT(study_result, clock_step_ns), NULL}, {0}};
+
+static const struct field library_fields[] = {
+    {"library", TEXT_OR_NULL, AT(study_result, library), NULL}, {0}};
+
+/* A request to the NIC. Nothing here asks for them yet. */
+struct request {
+    bool asked, honoured;
+    const char *why;
+};
+static const struct field hint_fields[] = {{"asked", FLAG, AT(request, asked), NULL},
+                                           {"honoured", FLAG, AT(request, honoured), NULL},
+                                           {"why", TEXT, AT(request, why), NULL},
+                                           {0}};
+
+static const struct field build_fields[] = {{"version", TEXT, AT(study_run, version), NULL},
+                                            {"commit", TEXT, AT(study_run, commit), NULL},
+                                            {"compiler", TEXT, AT(study_run, compiler), NULL},
+                                            {"flags", TEXT, AT(study_run, flags), NULL},
+                                            {0}};
 
 static const struct field fabric_fields[] = {{"name", TEXT, AT(study_result, fabric), NULL},
                                              {"device", TEXT, AT(study_result, device), NULL},
@@ -124,7 +163,131 @@ static int read_histogram(struct reader *r, const json_t *object, const char *wh
     return status;
 }
 
-static int read_result(struct reader *r, const json_t *object, const char *where,
+/* The value as it would be typed; NULL: no memory. */
+static const char *typed(struct reader *r, const json_t *value)
+{
+    char text[64] = "";
+    if (json_is_string(value))
+        return reader_text(r, json_string_value(value));
+    if (json_is_integer(value))
+        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, sizeof text, "%.17g", json_real_value(value));
+    else if (json_is_boolean(value))
+        snprintf(text, sizeof text, "%d", json_is_true(value));
+    return reader_text(r, text);
+}
+
+/* "--duration": the option that decided. */
+static int read_cause(struct reader *r, const json_t *option, const char *where,
+                      struct study_pair *pair)
+{
+    char text[80];
+    const char *by = json_string_value(json_object_get(option, "by"));
+    if (strcmp(pair->origin, "resolved") != 0)
+        return 0;
+    if (!by)
+        return reader_wrong(r, where, "by", "is missing");
+    snprintf(text, sizeof text, "--%.70s", by);
+    pair->origin = reader_text(r, text);
+    return pair->origin ? 0 : reader_no_memory(r);
+}
+
+static int read_option(struct reader *r, const json_t *option, const char *where,
+                       struct study_pair *pair)
+{
+    const json_t *value = json_object_get(option, "value");
+    int status = read_object(r, option, where, origin_fields, pair);
+    if (!status && (!value || json_is_object(value) || json_is_array(value)))
+        status = reader_wrong(r, where, "value", value ? "has a wrong type" : "is missing");
+    if (!status && !(pair->value = typed(r, value)))
+        status = reader_no_memory(r);
+    return status ? status : read_cause(r, option, where, pair);
+}
+
+/* Both forms give the same. */
+static int read_options(struct reader *r, json_t *object, const char *where,
+                        struct study_pair **options, size_t *count)
+{
+    json_t *all = json_object_get(object, "options"), *option;
+    const char *name;
+    char inner[WHERE];
+    int status = 0;
+    if (r->version == 1)
+        return read_objects(r, object, where, "options", option_fields, sizeof **options, options,
+                            count);
+    if (!json_is_object(all))
+        return reader_wrong(r, where, "options", all ? "is not an object" : "is missing");
+    *options = reader_alloc(r, json_object_size(all) * sizeof **options);
+    if (!*options)
+        return reader_no_memory(r);
+    json_object_foreach(all, name, option)
+    {
+        struct study_pair *pair = &(*options)[(*count)++];
+        pair->name = reader_text(r, name);
+        if (!pair->name)
+            return reader_no_memory(r);
+        snprintf(inner, sizeof inner, "%.*soptions.%.40s.", WHERE / 3, where, pair->name);
+        status = read_option(r, option, inner, pair);
+        if (status)
+            return status;
+    }
+    return status;
+}
+
+static int check_hints(struct reader *r, const json_t *object, const char *where)
+{
+    json_t *all = json_object_get(object, "hints"), *one;
+    const char *name;
+    char inner[WHERE];
+    int status = 0;
+    if (!json_is_object(all))
+        return reader_wrong(r, where, "hints", all ? "is not an object" : "is missing");
+    json_object_foreach(all, name, one)
+    {
+        struct request request;
+        snprintf(inner, sizeof inner, "%.*shints.", WHERE / 3, where);
+        status = status ? status : read_object(r, one, inner, hint_fields, &request);
+    }
+    return status;
+}
+
+/* What documents have since version 2. */
+static int read_more(struct reader *r, const json_t *object, const char *where,
+                     struct study_result *result)
+{
+    result->resolved = true;
+    result->ops_per_sample = 1;
+    result->operations = result->count;
+    result->clock_step_ns = NAN;
+    if (r->version == 1)
+        return 0;
+    int status = read_object(r, object, where, sampling_fields, result);
+    if (!status)
+        status = read_member(r, object, where, "method", step_fields, result);
+    if (!status)
+        status = read_member(r, object, where, "fabric", library_fields, result);
+    return status ? status : check_hints(r, object, where);
+}
+
+static int read_lists(struct reader *r, json_t *object, const char *where,
+                      struct study_result *result)
+{
+    int status = 0;
+    if (json_object_get(object, "options"))
+        status = read_options(r, object, where, &result->options, &result->option_count);
+    if (!status)
+        status = read_objects(r, object, where, "percentiles", percentile_fields,
+                              sizeof *result->percentiles, &result->percentiles,
+                              &result->percentile_count);
+    if (!status)
+        status =
+            read_objects(r, object, where, "series", interval_fields, sizeof *result->intervals,
+                         &result->intervals, &result->interval_count);
+    return status ? status : read_histogram(r, object, where, result);
+}
+
+static int read_result(struct reader *r, json_t *object, const char *where,
                        struct study_result *result)
 {
     result->reverse_elapsed_s = NAN;
@@ -137,18 +300,9 @@ static int read_result(struct reader *r, const json_t *object, const char *where
         status = read_member(r, object, where, "interference", interference_fields, result);
     if (!status && json_object_get(object, "reverse"))
         status = read_member(r, object, where, "reverse", reverse_fields, result);
-    if (!status && json_object_get(object, "options"))
-        status = read_objects(r, object, where, "options", option_fields, sizeof *result->options,
-                              &result->options, &result->option_count);
     if (!status)
-        status = read_objects(r, object, where, "percentiles", percentile_fields,
-                              sizeof *result->percentiles, &result->percentiles,
-                              &result->percentile_count);
-    if (!status)
-        status =
-            read_objects(r, object, where, "series", interval_fields, sizeof *result->intervals,
-                         &result->intervals, &result->interval_count);
-    return status ? status : read_histogram(r, object, where, result);
+        status = read_more(r, object, where, result);
+    return status ? status : read_lists(r, object, where, result);
 }
 
 static int read_results(struct reader *r, const json_t *root, struct study_run *run)
@@ -237,16 +391,28 @@ static char *add_word(char *to, const char *word)
     return to;
 }
 
-/* Messages on standard error are for people; only their type is checked. */
-static int check_messages(struct reader *r, const json_t *root)
+static int read_texts(struct reader *r, const json_t *object, const char *where, const char *key,
+                      const char ***texts, size_t *count)
 {
-    const json_t *list = json_object_get(root, "said");
-    if (!json_is_array(list))
-        return reader_wrong(r, "", "said", list ? "is not a list" : "is missing");
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (!json_is_string(json_array_get(list, i)))
-            return reader_wrong(r, "", "said", "has an entry that is not a string");
-    return 0;
+    int status = read_list(r, object, where, key, sizeof **texts, texts, count);
+    for (size_t i = 0; i < *count && !status; i++) {
+        const char *text = json_string_value(json_array_get(json_object_get(object, key), i));
+        if (!text)
+            return reader_wrong(r, where, key, "has an entry that is not a string");
+        (*texts)[i] = reader_text(r, text);
+        status = (*texts)[i] ? 0 : reader_no_memory(r);
+    }
+    return status;
+}
+
+static int read_build(struct reader *r, const json_t *root, struct study_run *run)
+{
+    if (r->version == 1)
+        return 0;
+    int status = read_member(r, root, "", "build", build_fields, run);
+    return status ? status
+                  : read_texts(r, json_object_get(root, "build"), "build.", "libraries",
+                               &run->libraries, &run->library_count);
 }
 
 static int read_command(struct reader *r, const json_t *tool, struct study_run *run)
@@ -271,7 +437,7 @@ static int read_command(struct reader *r, const json_t *tool, struct study_run *
     return 0;
 }
 
-int read_run(struct reader *r, const json_t *root, struct study_run *run)
+int read_run(struct reader *r, json_t *root, struct study_run *run)
 {
     int status = read_object(r, root, "", run_fields, run);
     if (!status)
@@ -283,13 +449,15 @@ int read_run(struct reader *r, const json_t *root, struct study_run *run)
     if (!status && run->exit > 255)
         status = reader_wrong(r, "status.", "exit", "is not an exit code");
     if (!status)
-        status = read_objects(r, root, "", "options", option_fields, sizeof *run->options,
-                              &run->options, &run->option_count);
+        status = read_build(r, root, run);
+    if (!status)
+        status = read_options(r, root, "", &run->options, &run->option_count);
     if (!status)
         status = read_ends(r, root, run);
     if (!status)
         status = read_results(r, root, run);
     if (!status)
-        status = check_messages(r, root);
+        status = read_texts(r, root, "", r->version == 1 ? "said" : "warnings", &run->warnings,
+                            &run->warning_count);
     return status ? status : read_verdicts(r, root, run);
 }

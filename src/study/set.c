@@ -148,7 +148,8 @@ static const char *value_of(const struct study_set *set, int list, const char *n
 /* Options without influence on results, and names given by the launcher. */
 static bool is_incidental(int list, const char *name)
 {
-    return list ? strcmp(name, "name") == 0 : option_incidental(name) != 0;
+    return list ? strcmp(name, "name") == 0 || strcmp(name, "ran_on") == 0
+                : option_incidental(name) != 0;
 }
 
 /* True if both ends changed alike: the difference is then reported once. */

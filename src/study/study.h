@@ -25,7 +25,8 @@ struct study_interval {
     double mean_us, min_us, max_us;
 };
 
-/* A fact or an option; origin is NULL for facts. */
+/* A fact or an option, its value as typed: 1 or 0 for a flag. origin is NULL for facts; "--NAME" if
+ * another option decided. */
 struct study_pair {
     const char *name, *value, *origin;
 };
@@ -42,11 +43,14 @@ struct study_result {
     uint64_t size;
     struct study_pair *options; /* those that differ from the run's; only with batches */
     size_t option_count;
-    const char *fabric, *device, *form, *why;
+    const char *fabric, *device, *form, *why, *library;
     const char *method, *clock, *proves;
     bool half_round_trip, clock_subtracted, complete;
-    double clock_cost_ns;
-    uint64_t count;
+    double clock_cost_ns, clock_step_ns;
+    uint64_t count, operations, ops_per_sample, warmup;
+    bool resolved;        /* the clock resolves the median */
+    double resolution_ns; /* figures below it are not known; 0: not said */
+    uint64_t clamped;
     double min_us, max_us, mean_us, deviation_us, median_us;
     double elapsed_s, bytes_per_s, messages_per_s;
     struct study_percentile *percentiles;
@@ -63,6 +67,7 @@ struct study_result {
 struct study_run {
     const char *path; /* as given by the user */
     const char *tool, *version;
+    const char *commit, *compiler, *flags;      /* NULL in documents of version 1 */
     const char *command;                        /* quoted for a shell */
     const char *begun, *ended, *state, *reason; /* times sort as text */
     uint64_t exit;
@@ -72,14 +77,16 @@ struct study_run {
     size_t result_count;
     struct study_condition *conditions;
     size_t condition_count;
+    const char **warnings, **libraries; /* printed on standard error; of vendors, with versions */
+    size_t warning_count, library_count;
     uint64_t file[2]; /* device and inode of the file; 0 if read from memory */
     void *own;        /* the memory of all of it */
 };
 
-/* Reads a document. -EINVAL and a sentence that names the file if it cannot be read, has another
- * schema version, is too long or truncated, or has a value that the schema does not allow. Unknown
- * keys are ignored. After a failure there is nothing to free. regular: refuse a pipe or a device,
- * which nobody has named. */
+/* Reads a document of version 1 or 2. -EINVAL and a sentence that names the file if it cannot be
+ * read, has another schema version, is too long or truncated, or has a value that the schema does
+ * not allow. Unknown keys are ignored. After a failure there is nothing to free. regular: refuse a
+ * pipe or a device, which nobody has named. */
 int study_read(struct study_run *run, const char *path, bool regular);
 
 /* The same from memory; path is only its name. */
@@ -137,7 +144,8 @@ enum study_verdict {
 struct study_row {
     const struct study_result *of; /* in the first run of A */
     double percent;
-    bool rate; /* of a stream: microseconds per message, 1 / message rate */
+    bool rate;       /* of a stream: microseconds per message, 1 / message rate */
+    bool unresolved; /* some run's value is below what its clock resolves, and counts as missing */
 };
 
 /* One row in both sets. Values are NAN where missing. */
@@ -153,8 +161,9 @@ struct study_shift {
 struct study_comparison {
     struct study_shift *shifts;
     size_t count;
-    enum study_verdict verdict; /* of all rows: slower, else unsure, else faster, if any row is */
-    size_t slower, faster, unsure, absent;
+    enum study_verdict verdict; /* of all rows: slower, else unsure, else faster, if any row is;
+                                   a row that is absent cannot be told either */
+    size_t slower, faster, unsure, absent, unresolved;
     size_t runs_needed;  /* per side, to find any change at all */
     size_t runs_advised; /* unsure: per side, roughly, to tell if shift and spread stay as they are;
                             0: unknown; STUDY_HOPELESS: that many or more */

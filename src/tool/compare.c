@@ -200,13 +200,27 @@ static double largest(const struct study_comparison *c, enum study_verdict verdi
     return 100 * most;
 }
 
+/* Rows without a value in every run. */
+static void print_absent(const struct study_comparison *c)
+{
+    size_t short_ones = c->unresolved, few = c->absent - c->unresolved;
+    printf("Cannot tell: ");
+    if (few)
+        printf("%zu of %zu rows lack a value in some run (too few samples)%s", few, c->count,
+               short_ones ? ", " : "");
+    if (short_ones)
+        printf("%zu of %zu rows are below what the clock resolves (see --ops-per-sample)",
+               short_ones, c->count);
+    printf("\n");
+}
+
 /* What would make it tell. */
 static void print_unsure(const struct view *v)
 {
     const struct study_comparison *c = v->c;
     size_t fewer = v->a->count < v->b->count ? v->a->count : v->b->count;
-    if (c->absent == c->count)
-        printf("Cannot tell: no value is present in every run\n");
+    if (!c->unsure)
+        print_absent(c);
     else if (v->a->count == 1 && v->b->count == 1)
         printf("Cannot tell: 1 run per side; at least %zu needed (see weft repeat)\n",
                c->runs_needed);
@@ -217,18 +231,18 @@ static void print_unsure(const struct view *v)
         printf("Cannot tell: %zu of %zu rows may have changed by %g %% or more, and %d runs per "
                "side may not tell either: find what disturbs the runs (weft info), or raise "
                "--min-effect\n",
-               c->unsure, c->count - c->absent, 100 * v->terms->min_effect, STUDY_HOPELESS);
+               c->unsure, c->count, 100 * v->terms->min_effect, STUDY_HOPELESS);
     else
         printf("Cannot tell: %zu of %zu rows may have changed by %g %% or more; about %zu runs per "
                "side would tell, if shift and spread stay as they are (see weft repeat)\n",
-               c->unsure, c->count - c->absent, 100 * v->terms->min_effect, c->runs_advised);
+               c->unsure, c->count, 100 * v->terms->min_effect, c->runs_advised);
 }
 
 /* The verdict that counts is last. */
 static void print_verdict(const struct view *v)
 {
     const struct study_comparison *c = v->c;
-    size_t rows = c->count - c->absent;
+    size_t rows = c->count;
     if (c->faster)
         printf("Faster: %zu of %zu rows, by up to %.1f %%\n", c->faster, rows,
                largest(c, STUDY_FASTER));
@@ -339,8 +353,11 @@ static void warn_limits(const struct view *v)
     const struct study_comparison *c = v->c;
     if (*c->ignored)
         warn("compared anyway (--force): %s", c->ignored);
-    if (c->absent)
-        warn("%zu of %zu rows not compared: too few samples in some runs, or none", c->absent,
+    if (c->absent > c->unresolved)
+        warn("%zu of %zu rows not compared: too few samples in some runs, or none",
+             c->absent - c->unresolved, c->count);
+    if (c->unresolved)
+        warn("%zu of %zu rows not compared: below what the clock resolves", c->unresolved,
              c->count);
     if (c->sequential)
         warn("all runs of one set began before the other: a drift of the machine would look like a "

@@ -263,7 +263,7 @@ static void server_arguments(struct arguments *a, const struct cxi_options *o, b
 {
     arguments_begin(a);
     argument(a, "--port", "%" PRIu64, port_given ? o->port : 0);
-    argument(a, "--bind", "%s", *o->bind ? o->bind : "127.0.0.1");
+    argument(a, "--bind", "%s", *o->bind ? o->bind : local_address);
     argument(a, "--device", "%s", o->device);
     argument(a, "--svc-id", "%" PRIu64, o->service);
     argument(a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
@@ -281,14 +281,16 @@ static int both(struct command *c)
     const struct cxi_options *o = &c->options;
     struct arguments arguments;
     unsigned port = 0;
-    int64_t cpu;
-    int status = local_place(o->cpu, &cpu);
+    int64_t cpus[2];
+    int status = local_place(o->cpu, cpus);
     if (!status) {
-        server_arguments(&arguments, o, opt_origin(&c->set, row) == OPT_BY_USER, cpu);
+        server_arguments(&arguments, o, opt_origin(&c->set, row) == OPT_BY_USER, cpus[1]);
         status = local_start(&c->local, &arguments, &c->options.access, &port);
     }
-    if (!status)
-        status = client(c, *o->bind ? o->bind : "127.0.0.1", port);
+    if (!status) {
+        local_note(&c->set, port, cpus);
+        status = client(c, o->bind, port);
+    }
     return local_end(&c->local, status);
 }
 

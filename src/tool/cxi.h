@@ -46,7 +46,7 @@ extern const char *const cxi_huge[];
 
 /* The rules that no single option knows, in sentences. Settles what one option does to another, and
  * warns of it. */
-int cxi_check(struct cxi_options *options, const struct opt_set *set);
+int cxi_check(struct cxi_options *options, struct opt_set *set);
 
 int cxi_main(const struct cxi_tool *tool, int argc, char **argv);
 

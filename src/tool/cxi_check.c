@@ -24,7 +24,7 @@ static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
         warn("--use-hp is the client's to say: it has no effect here");
 }
 
-int cxi_check(struct cxi_options *o, const struct opt_set *set)
+int cxi_check(struct cxi_options *o, struct opt_set *set)
 {
     struct spec *spec = &o->spec;
     struct role role = {.address = o->address,
@@ -47,6 +47,11 @@ int cxi_check(struct cxi_options *o, const struct opt_set *set)
         if (given(set, "report-all"))
             warn("--report-all is ignored with --duration");
         spec->local.keep_samples = false;
+        opt_resolved(set, "report-all", "duration");
+    }
+    if (spec->count.duration_ms) {
+        spec->count.iterations = 0;
+        opt_resolved(set, "iters", "duration");
     }
     spec_settle(spec);
     return spec_check(spec);

@@ -104,8 +104,10 @@ const struct opt cxi_rows[] = {
              "Size may be \"2M\" or \"1G\"",
      .header = AT_HUGE, .label = "Hugepages", .show = cxi_show_huge},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = CXI_ALL,
+     .flags = OPT_ACTION,
      .help = "Print this help text and exit"},
     {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), .takes = CXI_ALL,
+     .flags = OPT_ACTION,
      .help = "Print the version and exit"},
 
     {.letter = 'c', .name = "clock", OF(CLOCK), .fallback = "clock_gettime",

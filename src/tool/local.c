@@ -86,15 +86,40 @@ static int read_port(struct local *local, unsigned *port)
                              LISTEN_MS / 1000);
 }
 
-int local_place(const int64_t request[2], int64_t *server)
+int local_place(const int64_t request[2], int64_t cpus[2])
 {
     int64_t pair[2] = {-1, -1};
     int count = cpu_pair(pair);
-    int64_t client = request[0] >= 0 ? request[0] : pair[0];
-    *server = request[1] >= 0 ? request[1] : client == pair[1] ? pair[0] : pair[1];
-    if (count < 1 || client < 0)
+    cpus[0] = request[0] >= 0 ? request[0] : pair[0];
+    cpus[1] = request[1] >= 0 ? request[1] : cpus[0] == pair[1] ? pair[0] : pair[1];
+    if (count < 1 || cpus[0] < 0)
         return 0;
-    return cpu_pin(client);
+    return cpu_pin(cpus[0]);
+}
+
+const char local_address[] = "127.0.0.1";
+
+/* If it is not what the option says already. */
+static void note(struct opt_set *set, const char *name, const char *text)
+{
+    const struct opt *row = opt_find(set, name);
+    char value[512];
+    opt_format(row, set->base, value, sizeof value);
+    if (strcmp(value, text) != 0 && !opt_assign(set, row, text, OPT_BY_OPTION))
+        opt_resolved(set, name, "local");
+}
+
+void local_note(struct opt_set *set, unsigned port, const int64_t cpus[2])
+{
+    char text[64];
+    snprintf(text, sizeof text, "%u", port);
+    note(set, "port", text);
+    if (opt_origin(set, opt_find(set, "bind")) != OPT_BY_USER)
+        note(set, "bind", local_address);
+    snprintf(text, sizeof text, cpus[1] < 0 ? "%" PRId64 : "%" PRId64 ",%" PRId64, cpus[0],
+             cpus[1]);
+    if (cpus[0] >= 0)
+        note(set, "cpu", text);
 }
 
 /* In memory, and as closed to others as a file would have to be. */

@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_LOCAL_H
 #define WEFT_TOOL_LOCAL_H
 
+#include "core/opt.h"
 #include "tool/access.h"
 
 #include <sys/types.h>
@@ -28,8 +29,15 @@ void argument(struct arguments *arguments, const char *name, const char *format,
     __attribute__((format(printf, 3, 4)));
 
 /* Puts this process, the client, on the first CPU requested for or on one of a pair, and says which
- * is the server's; -1: any. */
-int local_place(const int64_t request[2], int64_t *server);
+ * CPUs are the client's and the server's; -1: any. */
+int local_place(const int64_t request[2], int64_t cpus[2]);
+
+/* The address of a server that nobody gave one. */
+extern const char local_address[];
+
+/* Where the two ends are, for documents: what --local chose is in the options port, bind and cpu.
+ */
+void local_note(struct opt_set *set, unsigned port, const int64_t cpus[2]);
 
 /* Starts this program again as a server and waits until it listens on *port. A server that cannot
  * be reached after that is dead: --wait does not apply. */

@@ -168,22 +168,24 @@ static int both(struct command *c)
     const struct opt *row = opt_find(&c->set, "port");
     struct arguments a;
     unsigned port = 0;
-    int64_t cpu;
-    int status = local_place(o->cpu, &cpu);
+    int64_t cpus[2];
+    int status = local_place(o->cpu, cpus);
     if (!status) {
         bool given = opt_origin(&c->set, row) == OPT_BY_USER;
         arguments_begin(&a);
         argument(&a, "--port", "%" PRIu64, given ? o->port : 0);
-        argument(&a, "--bind", "%s", *o->bind ? o->bind : "127.0.0.1");
+        argument(&a, "--bind", "%s", *o->bind ? o->bind : local_address);
         argument(&a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
         if (*o->device)
             argument(&a, "--device", "%s", o->device);
-        if (cpu >= 0)
-            argument(&a, "--cpu", "%" PRId64, cpu);
+        if (cpus[1] >= 0)
+            argument(&a, "--cpu", "%" PRId64, cpus[1]);
         status = local_start(&c->local, &a, &c->options.access, &port);
     }
-    if (!status)
-        status = client(c, *o->bind ? o->bind : "127.0.0.1", port);
+    if (!status) {
+        local_note(&c->set, port, cpus);
+        status = client(c, o->bind, port);
+    }
     return local_end(&c->local, status);
 }
 

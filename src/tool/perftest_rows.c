@@ -82,11 +82,13 @@ const struct opt perf_rows[] = {
              "Every line of the file is a test to run. The first word is the\n"
              "test name, and the rest are command-line arguments for the test."},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = PERF_RUN,
+     .flags = OPT_ACTION,
      .help = "Show this help message."},
     {.letter = 'l', .name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = PERF_RUN,
      .help = "Accept clients in an infinite loop"},
 
-    {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), OURS_RUN,
+    {.letter = 'V', .name = "version", .type = OPT_FLAG, FIELD(version), .takes = PERF_RUN,
+     .flags = OPT_OURS | OPT_ACTION,
      .help = "Print the version and exit"},
     {.name = "duration", OF(DURATION), .scale = 1000, .max = 1000000, .word = "SEC",
      OURS_TEST, .help = "End after this long; -n then has no limit unless\n"
@@ -105,7 +107,8 @@ const struct opt perf_rows[] = {
      .help = "Check the data; times then include the checking"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), OURS_RUN,
      .help = "Start the server too, on this machine"},
-    {.name = "list", .type = OPT_FLAG, FIELD(list), OURS_RUN,
+    {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = PERF_RUN,
+     .flags = OPT_OURS | OPT_ACTION,
      .help = "Print the devices that can be used, and exit"},
     {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", OURS_RUN,
      .help = "Server: listen on this address only"},
@@ -281,8 +284,10 @@ int perf_settle(struct opt_set *set)
         return fail(-EINVAL, "no test: say which with -t (-h lists them)");
     const struct perf_test *test = &perf_tests[o->test - 1];
     /* Without a limit of its own, a test with a duration ends by that. */
-    if (spec->count.duration_ms && opt_origin(set, iters) == OPT_BY_DEFAULT)
+    if (spec->count.duration_ms && opt_origin(set, iters) == OPT_BY_DEFAULT) {
         spec->count.iterations = 0;
+        opt_resolved(set, "iters", "duration");
+    }
     spec->size.max = spec->size.min;
     spec->local.ignore_mismatch = spec->local.ucx_words = true;
     spec->amo.fetching = test->fetching;

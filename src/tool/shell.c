@@ -17,15 +17,28 @@ enum { AGAIN_S = 2 };
 volatile sig_atomic_t shell_stop;
 const char *shell_program = "weft";
 
+/* What is said before anybody listens is kept, a sentence per line. */
 static struct {
     void (*hear)(void *arg, const char *sentence);
     void *arg;
+    char early[8192];
 } listener;
 
 void shell_listen(void (*hear)(void *arg, const char *sentence), void *arg)
 {
+    char *rest = listener.early, *sentence;
     listener.hear = hear;
     listener.arg = arg;
+    while (hear && *rest && (sentence = strsep(&rest, "\n")))
+        hear(arg, sentence);
+    *listener.early = '\0';
+}
+
+static void keep_early(const char *sentence)
+{
+    size_t used = strlen(listener.early);
+    if (used + strlen(sentence) + 2 <= sizeof listener.early)
+        snprintf(listener.early + used, sizeof listener.early - used, "%s\n", sentence);
 }
 
 void shell_say(const char *sentence)
@@ -38,6 +51,8 @@ void shell_say(const char *sentence)
     fprintf(stderr, "%s: %s\n", shell_program, clean);
     if (listener.hear)
         listener.hear(listener.arg, clean);
+    else
+        keep_early(clean);
 }
 
 int shell_flush(const char *what)

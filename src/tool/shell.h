@@ -31,8 +31,8 @@ void shell_open(int argc, char **argv);
  * Without it they end the process, which leaves nothing behind. */
 void shell_catch_signals(void);
 
-/* A sentence on standard error, after what stands on standard output; the listener, if there is
- * one, hears it too. */
+/* A sentence on standard error, after what stands on standard output. The listener hears it too,
+ * and all that was said before there was one. */
 void shell_say(const char *sentence);
 void shell_listen(void (*listener)(void *arg, const char *sentence), void *arg);
 

@@ -92,12 +92,32 @@ def a_folder_that_is_set_up_follows_the_prefix_that_is_given():
 
 @tap.test
 def the_schemas_of_what_is_written_are_installed():
-    for name, version in ("result", 1), ("comparison", 1), ("info", 2):
+    for name, version in ("result", 1), ("result", 2), ("comparison", 1), ("info", 2):
         found = list(root().rglob(f"weft-{name}-{version}.schema.json"))
         equal(len(found), 1, found)
         equal(found[0].parent.name, "weft")
         text = found[0].read_text(encoding="utf-8")
         equal(json.loads(text)["properties"]["schema"], {"const": f"weft-{name}"})
+
+
+@tap.test
+def a_tree_without_git_names_no_commit_and_no_folder():
+    """As from a tarball; also inside another repository."""
+    outer = pathlib.Path(tap.folder())
+    if not shutil.which("meson") or not shutil.which("git"):
+        skip("meson or git is missing")
+    subprocess.run(["git", "init", "-q", outer], check=True, timeout=20)
+    tree = outer / "weft"
+    shutil.copytree(SOURCE, tree, ignore=lambda path, names: [
+        name for name in names if path == str(SOURCE) and (name == ".git" or name.startswith("build"))])
+    for command in (["meson", "setup", "build", "-Dtests=disabled", "-Dmpi=disabled", "-Duct=disabled",
+                     "-Dofi=disabled", f"-Dc_args=-ffile-prefix-map={tree}=."],
+                    ["ninja", "-C", "build", "src/commit.c"]):
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=90)
+        check(done.returncode == 0, done.stdout, done.stderr)
+    made = [(tree / "build/src" / name).read_text(encoding="utf-8") for name in ("commit.c", "build.c")]
+    check('"unknown"' in made[0], made[0])
+    check(str(outer) not in "".join(made), *made)
 
 
 @tap.test

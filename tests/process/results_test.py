@@ -49,7 +49,7 @@ def document(tool, *args, code=0, **more):
 
 
 def option(found, name):
-    return next(one for one in found["options"] if one["name"] == name)
+    return found["options"][name]
 
 
 def percentile(result, percent):
@@ -139,10 +139,12 @@ def every_option_is_there_with_its_origin():
     found = document(CXI["send"], *QUICK, "-s", "1:64", "--rdzv")
     shown = run(CXI["send"], "--help").out
     names = set(re.findall(r"--([a-z][a-z-]+)", shown)) - {"dashes"}
-    equal({one["name"] for one in found["options"]}, names)
-    equal(option(found, "size"), {"name": "size", "value": "1:64", "origin": "user"})
-    equal(option(found, "rdzv"), {"name": "rdzv", "value": "1", "origin": "user"})
-    equal(option(found, "warmup"), {"name": "warmup", "value": "10", "origin": "default"})
+    equal(set(found["options"]), names - {"help", "version", "list"})
+    equal(option(found, "size"), {"value": "1:64", "origin": "user"})
+    equal(option(found, "rdzv"), {"value": True, "origin": "user"})
+    equal(option(found, "no-ll"), {"value": False, "origin": "default"})
+    equal(option(found, "warmup"), {"value": 10, "origin": "default"})
+    equal(option(found, "duration"), {"value": None, "origin": "default"})
     equal([result["size"] for result in found["results"]], [1, 2, 4, 8, 16, 32, 64])
 
 
@@ -222,7 +224,7 @@ def intervals_of_ucx_perftest_are_a_series():
     found = document(PERF, "--local", "-d", "null:delay=20us", "-t", "am_lat", "--duration", "3")
     result, = found["results"]
     between(len(result["series"]), 2, 4)
-    equal(option(found, "iters")["value"], "0")
+    equal(option(found, "iters"), {"value": 0, "origin": "resolved", "by": "duration"})
     for one in result["series"]:
         equal((one["min_us"], one["max_us"]), (None, None))
         check(one["mean_us"] >= 20, one)
@@ -249,9 +251,8 @@ def a_batch_is_one_document():
     equal([(one["label"], one["test"], one["size"]) for one in found["results"]],
           [("one/p", "put_lat", 8), ("one/b", "am_bw", 8), ("two/p", "put_lat", 64),
            ("two/b", "am_bw", 64)])
-    equal(found["results"][2]["options"], [
-        {"name": "test", "value": "put_lat", "origin": "batch"},
-        {"name": "size", "value": "64", "origin": "batch"}])
+    equal(found["results"][2]["options"], {"test": {"value": "put_lat", "origin": "batch"},
+                                           "size": {"value": 64, "origin": "batch"}})
     equal(option(found, "batch")["value"].count(folder), 2, found)
     check_sense(found)
 
@@ -284,14 +285,18 @@ def the_schema_notices_what_is_wrong():
         return schema.errors(bad, schema.SCHEMA)
 
     equal(broken(lambda d: None), [])
-    for change in (lambda d: d.pop("ends"), lambda d: d.update(version=2),
+    for change in (lambda d: d.pop("ends"), lambda d: d.update(version=1),
                    lambda d: d["results"][0].update(count=-1),
                    lambda d: d["results"][0].update(size=1.5),
                    lambda d: d["results"][0].pop("median_us"),
                    lambda d: d["results"][0].update(more=1),
                    lambda d: d["results"][0]["histogram"].append([1, 2]),
                    lambda d: d["results"][0]["percentiles"][0].update(percent=100),
-                   lambda d: d["options"][0].update(origin="nobody"),
+                   lambda d: d["options"]["size"].update(origin="nobody"),
+                   lambda d: d["options"]["size"].update(origin="resolved"),
+                   lambda d: d["options"]["size"].update(value=["8"]),
+                   lambda d: d["build"].pop("commit"),
+                   lambda d: d["results"][0]["hints"]["ll"].pop("why"),
                    lambda d: d["ends"].update(client=None),
                    lambda d: d.update(begun="yesterday")):
         check(broken(change), "a document that was broken is taken")
@@ -517,7 +522,125 @@ def a_test_whose_peer_is_lost_leaves_what_was_known():
 @test
 def what_was_said_is_in_it():
     found = document(PERF, "--local", "-t", "put_lat", "-n", "2000")
-    check(any("carried by soft" in one for one in found["said"]), found["said"])
+    check(any("carried by soft" in one for one in found["warnings"]), found["warnings"])
+    # Also what was printed before anything was opened.
+    found = document(CXI["write"], *QUICK, "-D", "1", "--report-all", "--gpu-type", "AMD")
+    equal(found["warnings"][:3],
+          ["--gpu-type has no effect without --tx-gpu or --rx-gpu",
+           "--duration and --iters are both given: --duration wins",
+           "--report-all is ignored with --duration"])
+
+
+@test
+def every_sentence_of_standard_error_is_in_it():
+    path = os.path.join(tap.folder(), "a.json")
+    process = ended(Process([CXI["write"], "--local", "-d", "null:delay=50us", "-n", "50", "--fail-if",
+                             "min > 1us", "--latency-gap", "0", "--gpu-type", "AMD", "--json", path]), 3)
+    said = [line.partition(": ")[2] for line in sentences(process)]
+    check(len(said) >= 2, process)
+    equal([one for one in read_file(path)["warnings"] if "disturbed" not in one],
+          [one for one in said if "disturbed" not in one], process)
+
+
+@test
+def what_one_option_makes_of_another_is_in_it():
+    found = document(CXI["write"], "--local", "-D", "1", "-n", "7", "--report-all")
+    for name, value, by in (("iters", 0, "duration"), ("report-all", False, "duration"),
+                            ("bind", "127.0.0.1", "local")):
+        equal(option(found, name), {"value": value, "origin": "resolved", "by": by})
+    port, cpu = option(found, "port"), option(found, "cpu")
+    equal((port["origin"], port["by"]), ("resolved", "local"), port)
+    between(port["value"], 1024, 65535)
+    if len(os.sched_getaffinity(0)) > 1:
+        equal(cpu, {"value": ",".join(found["ends"][end]["ran_on"] for end in ("client", "server")),
+                    "origin": "resolved", "by": "local"})
+    server = Server(CXI["write"])
+    client = Client(CXI["write"], server, *QUICK[1:], "--json", "-")
+    ended(client, 0)
+    equal(option(read(client.out), "port"), {"value": int(server.port), "origin": "user"})
+
+
+@test
+def a_device_of_the_other_end_is_named_as_its():
+    server = Server(CXI["write"], "-d", "null:delay=3us")
+    client = ended(Client(CXI["write"], server, *QUICK[1:], "--json", "-"), 0)
+    found = read(client.out)
+    equal(option(found, "device"), {"value": "null:delay=3us", "origin": "peer"})
+
+
+@test
+def requests_are_there_as_asked_and_as_honoured():
+    def hints(*args):
+        return [{name: (one["asked"], one["honoured"], one["why"]) for name, one in
+                 result["hints"].items()} for result in document(CXI["write"], *args)["results"]]
+
+    yes, no = (True, True, ""), (False, False, "")
+    equal(hints(*QUICK, "-s", "128:256", "--no-ll"),
+          [{"idc": yes, "ll": no, "restricted": yes},
+           {"idc": (True, False, "over 224 bytes"), "ll": no, "restricted": yes}])
+    lacks = (True, False, "null moves nothing")
+    equal(hints(*QUICK, "-d", "null", "--unrestricted"), [{"idc": lacks, "ll": lacks, "restricted": no}])
+    equal(document(PERF, *PERF_QUICK, "-t", "put_lat")["results"][0]["hints"], {})
+
+
+@test
+def the_build_is_named():
+    found = document(CXI["write"], *QUICK)
+    build = found["build"]
+    equal(build["version"], found["tool"]["version"])
+    check(re.fullmatch(r"[0-9a-f]{12,40}\+?|unknown", build["commit"]), build)
+    check(re.match(r"(gcc|clang) \d", build["compiler"]) and "-O" in build["flags"], build)
+    equal(build["libraries"], [])
+    for end in found["ends"].values():
+        equal((end["weft"], end["commit"]), (build["version"], build["commit"]), end)
+    for device, name in (("uct:tcp", "UCX"), ("ofi:tcp", "libfabric")):
+        if os.path.exists(os.path.join(tap.build_folder(), "modules", f"weft-{device[:3]}.so")):
+            found = document(CXI["write"], *QUICK, "-d", device)
+            library, = found["build"]["libraries"]
+            check(re.fullmatch(rf"{name} \d+\.\d+\.\d+\S*", library), library)
+            equal({end["library"] for end in found["ends"].values()}, {library})
+            equal(found["results"][0]["fabric"]["library"], library)
+
+
+@test
+def how_samples_were_taken_is_in_it():
+    found = document(CXI["write"], "--local", "-d", "null:delay=20us", "--latency-gap", "0", "-n", "50",
+                     "--ops-per-sample", "4", "--warmup", "7")
+    result, = found["results"]
+    equal((result["count"], result["ops_per_sample"], result["warmup"], result["resolved"],
+           result["clamped"]), (50, 4, 7, True, 0))
+    check(0 < result["resolution_ns"] < 1000 and 0 < result["method"]["clock_step_ns"] < 1000, result)
+    result, = document(CXI["write"], *QUICK, "-d", "null")["results"]
+    equal(result["resolved"], result["median_us"] * 1000 >= result["resolution_ns"])
+
+
+@test
+def a_count_that_readers_could_not_take_is_no_whole_number():
+    path = os.path.join(tap.folder(), "a.json")
+    ended(Process([CXI["write"], "127.0.0.1", "-p", str(tap.free_port()), "--wait", "0", "-n",
+                   str(2 ** 64 - 1), "--json", path]), 4)
+    equal(option(read_file(path), "iters")["value"], float(2 ** 64 - 1))
+    ended(run(tap.tool_path("weft"), "report", path, "-o", "/dev/null"), 0)
+
+
+@test
+def the_columns_of_csv_say_what_was_run_and_where():
+    def first(*args):
+        process = ended(Process([*args, "--csv", "-"]), 0)
+        row, = csv.DictReader(process.out.splitlines())
+        return row
+
+    row = first(CXI["write"], "--local", "-d", "null:delay=2us", "--latency-gap", "5", "-n", "60")
+    wanted = {"host": os.uname().nodename, "fabric": "null", "device": "null:delay=2us",
+              "iterations": "60", "count": "60", "operations": "60", "ops_per_sample": "1"}
+    equal({key: row[key] for key in wanted}, wanted, row)
+    equal(float(row["gap_us"]), 5.0, row)
+    check(row["form"].startswith("null (moves nothing"), row)
+    equal(row["version"], document(CXI["write"], *QUICK)["tool"]["version"])
+    row = first(CXI["write"], "--local", "-d", "null:delay=2us", "-D", "1", "--latency-gap", "0")
+    equal((row["iterations"], float(row["gap_us"])), ("", 0.0), row)
+    row = first(PERF, *PERF_QUICK, "-t", "put_lat")
+    equal((row["iterations"], row["gap_us"], row["fabric"]), ("2000", "", "soft"), row)
 
 
 @test

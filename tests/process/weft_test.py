@@ -3,6 +3,7 @@
 """weft on documents that nobody measured: what compare concludes, which files are refused and how,
 and that repeat runs what it was told to, in turns, and leaves nothing behind."""
 import copy
+import html
 import json
 import math
 import os
@@ -194,7 +195,21 @@ def percentiles_are_compared_and_missing_ones_are_said():
     equal(len(re.findall(r"^p99\.9 +\d+ +- +- +- +- +-  -$", process.out, re.M)), 3, process)
     check("3 of 9 rows not compared" in process.err, process)
     process = compare(5, a_set(turn=0), a_set(turn=1), "--percentiles", "99.99")
-    equal(verdict(process), "Cannot tell: no value is present in every run")
+    equal(verdict(process), "Cannot tell: 3 of 3 rows lack a value in some run (too few samples)")
+    # What was asked for and is not there does not pass either.
+    process = compare(5, a_set(turn=0), a_set(turn=1), "--percentiles", "50,99.99")
+    equal(verdict(process), "Cannot tell: 3 of 6 rows lack a value in some run (too few samples)")
+
+
+@test
+def what_the_clock_does_not_resolve_is_not_compared():
+    process = compare(5, a_set(turn=0, resolution_ns=2500.0),
+                      a_set(turn=1, median_us=2.4, resolution_ns=2500.0))
+    equal(verdict(process), "Cannot tell: 3 of 3 rows are below what the clock resolves (see "
+          "--ops-per-sample)", process)
+    check("3 of 3 rows not compared: below what the clock resolves" in process.err, process)
+    compare(3, a_set(turn=0, resolution_ns=1900.0),
+            a_set(turn=1, median_us=2.4, resolution_ns=1900.0))
 
 
 @test
@@ -206,7 +221,7 @@ def streams_are_compared_by_their_rate():
 
 @test
 def what_differs_besides_is_shown():
-    process = compare(0, a_set(turn=0), a_set(turn=1, options={"iters": "3000", "extra": "1"},
+    process = compare(0, a_set(turn=0), a_set(turn=1, options={"iters": 3000, "extra": True},
                                               client={"cpu": "Other CPU"},
                                               server={"cpu": "Other CPU", "system": "Linux 7"}))
     for line in ("iters: 2000 -> 3000", "extra: - -> 1", "cpu: Example CPU 3.0 GHz -> Other CPU",
@@ -219,8 +234,8 @@ def what_differs_besides_is_shown():
 def what_differs_is_said_once_and_only_if_figures_may_come_from_it():
     passing = dict.fromkeys(("json", "csv", "percentiles", "fail-if", "report-all", "csv-table",
                              "final", "numeric", "list", "help", "version", "port", "wait", "bind"))
-    mine = a_document(options={"gap": "", "huge": "2M", **{k: "" for k in passing}})
-    other = a_document(options={"gap": "7", "huge": "", **{k: "1" for k in passing}})
+    mine = a_document(options={"gap": None, "huge": "2M", **{k: None for k in passing}})
+    other = a_document(options={"gap": 7, "huge": "", **{k: True for k in passing}})
     process = compare(5, mine, other)
     equal([line for line in lines_of(process.out) if " -> " in line],
           ["gap: - -> 7", "huge: 2M -> -"], process)
@@ -342,11 +357,60 @@ def words_that_are_no_command_are_refused():
     check(weft(0, "--version").out.startswith("weft (Weft) "))
 
 
+# ---- documents of the first version ----
+
+def first_document(tool):
+    """As the tools of that time wrote it."""
+    with open(os.path.join(os.path.dirname(documents.__file__), "version-1", f"{tool}.json"),
+              encoding="utf-8") as file:
+        return schema.read(file.read(), schema=schema.FIRST)
+
+
+FIRST = {tool: first_document(tool) for tool in ("cxi_write_lat", "cxi_read_lat", "cxi_send_lat",
+                                                 "cxi_atomic_lat", "ucx_perftest")}
+
+
+def first_version(tool):
+    whole = FIRST[tool]
+    path = documents.write(path_in("first.json"), whole)
+    page = weft(0, "report", path, "-o", "-").out
+    for text in (tool, whole["begun"], *whole["said"], *(one["value"] for one in whole["options"])):
+        check(html.escape(text).replace("&#x27;", "&#39;") in page, text)
+    process = compare(5, path, path)
+    equal(len(re.findall("cannot tell$", process.out, re.M)), len(whole["results"]), process)
+    check(" -> " not in process.out, process)
+
+
+for _tool in FIRST:
+    tap.add(f"a document of version 1 of {_tool} is drawn and compared", first_version, _tool)
+
+
+@test
+def both_versions_say_the_same_of_the_same_options():
+    first = FIRST["cxi_write_lat"]
+    flags = {one["name"] for one in first["options"] if one["value"] in ("0", "1")} - {
+        "help", "version", "latency-gap", "svc-id"}
+    whole = documents.document(sizes=(8, 16), percentiles=(50, 75, 90, 99, 99.9, 99.99))
+    whole["options"] = {one["name"]: {"value": one["value"] == "1" if one["name"] in flags else
+                                      int(one["value"]) if one["value"].isdigit() else
+                                      one["value"] or None, "origin": one["origin"]}
+                        for one in first["options"] if one["name"] not in ("help", "version")}
+    whole["ends"] = copy.deepcopy(first["ends"])
+    documents.validate(whole)
+    process = compare(5, documents.write(path_in("1.json"), first),
+                      documents.write(path_in("2.json"), whole))
+    check(" -> " not in process.out, process)
+    equal(comparison(5, documents.write(path_in("1.json"), first),
+                     documents.write(path_in("2.json"), whole), "--json", "-")["differences"], [])
+
+
 # ---- documents that are none ----
 
 DEEP = 100000
 GOOD = documents.document(sizes=(8, 64), series=3, percentiles=(50, 99), verdicts=[
-    {"condition": "p99 > 1us", "result": 1, "value": 2.0, "verdict": "failed"}])
+    {"condition": "p99 > 1us", "result": 1, "value": 2.0, "verdict": "failed"}],
+    warnings=("disturbed",))
+GOOD["options"]["iters"] = {"value": 0, "origin": "resolved", "by": "duration"}
 HOSTILE = {
     "nothing": b"",
     "blanks": b" \n\t ",
@@ -361,7 +425,7 @@ HOSTILE = {
     "deep lists": b"[" * DEEP + b"]" * DEEP,
     "deep lists without an end": b"[" * DEEP,
     "deep objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
-    "a key twice": json.dumps(GOOD).replace('"version": 1', '"version": 1, "version": 1').encode(),
+    "a key twice": json.dumps(GOOD).replace('"version": 2', '"version": 2, "version": 2').encode(),
     "a deep key twice": json.dumps(GOOD).replace('"size": 64', '"size": 8, "size": 64').encode(),
     "NaN": json.dumps(GOOD).replace('"median_us": ', '"median_us": NaN, "x": ').encode(),
     "Infinity": json.dumps(GOOD).replace('"median_us": ', '"median_us": Infinity, "x": ').encode(),
@@ -379,7 +443,7 @@ HOSTILE = {
     "a verdict on nothing": json.dumps(GOOD).replace('"result": 1', '"result": 2').encode(),
     "another schema": json.dumps({**GOOD, "schema": "other"}).encode(),
     "no schema": json.dumps({k: v for k, v in GOOD.items() if k != "schema"}).encode(),
-    "a version in words": json.dumps({**GOOD, "version": "1"}).encode(),
+    "a version in words": json.dumps({**GOOD, "version": "2"}).encode(),
 }
 for what, text in HOSTILE.items():
     def hostile(text=text):
@@ -391,9 +455,13 @@ for what, text in HOSTILE.items():
 
 @test
 def another_version_is_named():
-    for version in (0, 2, 99, -1):
+    for version in (0, 3, 99, -1):
         refused(2, "report", put(json.dumps({**GOOD, "version": version})), "-o", "-",
-                names=(f"schema version {version}, this weft reads 1",))
+                names=(f"schema version {version}, this weft reads 1 to 2",))
+    # The form of the other version is not taken for this one.
+    for version, key in ((1, "options"), (2, "build")):
+        first = FIRST["cxi_write_lat"] if version == 2 else GOOD
+        refused(2, "report", put(json.dumps({**first, "version": version})), "-o", "-", names=(key,))
 
 
 @test

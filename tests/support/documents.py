@@ -10,7 +10,7 @@ import pathlib
 import random
 import sys
 
-SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "share/schema/weft-result-1.schema.json"
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "share/schema/weft-result-2.schema.json"
 MACHINE = {"host": "node1", "weft": "0.1.0", "system": "Linux 6.1.0", "architecture": "x86_64",
            "cpu": "Example CPU 3.0 GHz", "cpus": "16", "allowed": "0-15", "memory": "68719476736",
            "clocksource": "tsc", "governor": "performance", "buffer": "host"}
@@ -91,18 +91,24 @@ def intervals(samples, pieces):
 
 def result(rng, size, *, test="write", label="", layout=None, fabric="null",
            device="null:delay=2us", method="latency", median_us=2.0, shape="normal", count=2000,
-           series=0, complete=True,
+           series=0, complete=True, resolution_ns=41.0,
            percentiles=(50, 90, 99, 99.9), report_all=False):
     samples = [max(0.0, median_us * SHAPES[shape](rng)) for _ in range(count)]
     ordered = sorted(samples)
     mean = sum(samples) / count if count else 0
     figures = {
         "test": test, "label": label, "size": size, "layout": layout,
-        "fabric": {"name": fabric, "device": device, "form": "moves nothing", "why": ""},
+        "fabric": {"name": fabric, "device": device, "form": "moves nothing", "why": "",
+                   "library": None},
         "method": {"name": method, "half_round_trip": method == "ping-pong",
-                   "clock": "clock_gettime", "clock_cost_ns": 20.5, "clock_subtracted": True,
+                   "clock": "clock_gettime", "clock_cost_ns": 20.5, "clock_step_ns": 1.0,
+                   "clock_subtracted": True,
                    "completion_proves": "the programmed delay has passed"},
-        "complete": complete, "count": count,
+        "hints": {"idc": {"asked": True, "honoured": False, "why": "null moves nothing"},
+                  "ll": {"asked": False, "honoured": False, "why": ""}},
+        "complete": complete, "operations": count, "ops_per_sample": 1, "warmup": 10,
+        "resolved": median_us * 1000 >= resolution_ns, "resolution_ns": resolution_ns,
+        "clamped": 0, "count": count,
         "min_us": round(ordered[0], 6) if count else 0,
         "max_us": round(ordered[-1], 6) if count else 0,
         "mean_us": round(mean, 6),
@@ -135,26 +141,28 @@ def moment(second):
 
 def document(*, tool="cxi_write_lat", sizes=(8,), seed=1, options=None, state="complete", reason="",
              begun_s=0, lasts_s=1, medians_us=None, client=None, server=None, slope_us=0.0,
-             verdicts=(), **figures):
+             verdicts=(), warnings=(), **figures):
     """One run. medians_us gives the median of each size; otherwise it is median_us, and slope_us
     more a byte. The other keys are result()'s."""
     rng = random.Random(seed)
     base = figures.pop("median_us", 2.0)
     device = figures.get("device", "null:delay=2us")
     medians = medians_us or [base + slope_us * size for size in sizes]
-    said = {"device": device, "size": f"{min(sizes)}:{max(sizes)}", "iters": "2000", "local": "1",
+    said = {"device": device, "size": f"{min(sizes)}:{max(sizes)}", "iters": 2000, "local": True,
             **(options or {})}
     whole = {
-        "schema": "weft-result", "version": 1,
+        "schema": "weft-result", "version": 2,
         "tool": {"name": tool, "version": "0.1.0",
                  "command": [tool, "--local", "-d", device, "--json", "out.json"]},
+        "build": {"version": "0.1.0", "commit": "0123456789ab", "compiler": "gcc 12.2.0",
+                  "flags": "-O2 -g", "libraries": []},
         "begun": moment(begun_s), "ended": moment(begun_s + lasts_s),
         "status": {"state": state, "exit": {"complete": 0, "interrupted": 130}.get(state, 1),
                    "reason": reason or ("" if state == "complete" else "it did not end well")},
-        "options": [{"name": k, "value": v, "origin": "user"} for k, v in said.items()],
+        "options": {k: {"value": v, "origin": "user"} for k, v in said.items()},
         "ends": {"client": {**MACHINE, **(client or {})},
                  "server": None if server is False else {**MACHINE, **(server or {})}},
-        "said": [],
+        "warnings": list(warnings),
         "verdicts": list(verdicts),
         "results": [result(rng, size, median_us=us, **figures)
                     for size, us in zip(sizes, medians)]}

@@ -78,7 +78,8 @@ static void commas_and_lines_stand_where_they_belong(void **state)
     struct json json = {.out = open_memstream(&text, &length), .lines = 1};
     (void)state;
     json_open(&json, NULL, '{');
-    json_count(&json, "a", UINT64_MAX);
+    json_count(&json, "a", INT64_MAX);
+    json_count(&json, "large", UINT64_MAX); /* no whole number, which readers could not take */
     json_open(&json, "b", '[');
     json_open(&json, NULL, '[');
     json_close(&json, ']');
@@ -89,8 +90,9 @@ static void commas_and_lines_stand_where_they_belong(void **state)
     json_close(&json, '}');
     json_close(&json, '}');
     fclose(json.out);
-    assert_string_equal(text, "{\n  \"a\": 18446744073709551615,\n  \"b\": [[], true, false],\n"
-                              "  \"c\": {}\n}");
+    assert_string_equal(text, "{\n  \"a\": 9223372036854775807,\n"
+                              "  \"large\": 18446744073709551615.0,\n"
+                              "  \"b\": [[], true, false],\n  \"c\": {}\n}");
     free(text);
 }
 
