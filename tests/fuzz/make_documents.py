@@ -21,6 +21,9 @@ ONE = {
     "batch": documents.batch(BATCH, **SMALL),
     "interrupted": documents.document(state="interrupted", complete=False, server=False, **SMALL),
 }
+FIRST = pathlib.Path(documents.__file__).parent / "version-1"
+for _path in FIRST.glob("*.json"):
+    ONE[f"first_{_path.stem}"] = json.loads(_path.read_text(encoding="utf-8"))
 
 
 def text(document):
