@@ -88,7 +88,7 @@ static int await_client(struct listener *listener, const struct peer_terms *term
             return 0;
         }
         /* The right client may still come. */
-        warn("refused a client: %s", fail_reason());
+        tcp_warn(listener, "refused a client", fail_reason());
         peer_end(peer, status, fail_reason());
         peer_close(peer);
     }

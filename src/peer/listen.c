@@ -135,24 +135,30 @@ const char *tcp_address(const struct listener *listener)
 
 /* ---- warnings ---- */
 
-/* Strangers must not fill a log. */
 static void say_more(struct listener *l)
 {
     if (clock_ms() - l->lines_ms < LINES_MS)
         return;
     if (l->more)
-        warn("ignored %u more connections", l->more);
+        warn("%u more connections were ignored or refused", l->more);
     l->lines = l->more = 0;
     l->lines_ms = clock_ms();
 }
 
-static void say_ignored(struct listener *l, const char *name, const char *why)
+void tcp_warn(struct listener *l, const char *what, const char *why)
 {
     say_more(l);
     if (l->lines++ < LINES)
-        warn("ignored a connection from %s: %s", name, why);
+        warn("%s: %s", what, why);
     else
         l->more++;
+}
+
+static void say_ignored(struct listener *l, const char *name, const char *why)
+{
+    char what[120];
+    snprintf(what, sizeof what, "ignored a connection from %s", name);
+    tcp_warn(l, what, why);
 }
 
 /* ---- connections ---- */
@@ -220,6 +226,16 @@ static void greet_next(struct listener *l, const struct peer_terms *terms)
         drop(l, slot, fail_reason());
 }
 
+/* What a client that is dropped is told. One that has not shown the secret learns the version. */
+static void say_why(struct channel *c, int status)
+{
+    bool guarded = (c->secret || c->theirs.on) && !c->peer.trusted;
+    if (status == -EACCES)
+        hello_refuse(c);
+    else if (status == -EPROTO)
+        channel_farewell(c, status, guarded ? "this is another protocol" : fail_reason());
+}
+
 /* 1 if this connection has greeted; one that never will is dropped with a warning. */
 static int look_at(struct listener *l, int slot)
 {
@@ -235,10 +251,7 @@ static int look_at(struct listener *l, int slot)
         fail(-ETIMEDOUT, "it did not greet within %d s", GREETING_MS / 1000);
     else if (status == -ECONNRESET)
         fail(status, "it closed the connection before greeting");
-    if (status == -EACCES)
-        hello_refuse(c);
-    else if (status == -EPROTO)
-        channel_farewell(c, status, fail_reason());
+    say_why(c, status);
     drop(l, slot, fail_reason());
     return 0;
 }

@@ -177,6 +177,9 @@ const char *tcp_address(const struct listener *listener);
 /* Waits for a client's greeting until *stop, without a deadline. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
                struct msg *greeting);
+/* A warning about a stranger, "what: why". Strangers must not fill a log: of many in a short time
+ * only some are said, and the others counted. */
+void tcp_warn(struct listener *listener, const char *what, const char *why);
 void tcp_close(struct listener *listener);
 
 /* Tries for wait_ms to reach a server, and then for timeout_ms to be heard; the first message sent

@@ -82,7 +82,7 @@ static int serve_one(const struct service *s, struct listener **listener,
     if (!status)
         status = s->agree(s->arg, peer, &greeting, &answer);
     if (status) {
-        warn("refused a client: %s", fail_reason());
+        tcp_warn(*listener, "refused a client", fail_reason());
         peer_end(peer, status, fail_reason());
         peer_close(peer);
         return -EAGAIN;

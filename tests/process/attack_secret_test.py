@@ -99,6 +99,12 @@ def a_refused_client_learns_no_more_than_that():
                     s.sendall(tail + bytes(32))
                 equal(heard_until_closed(s), b"WEFT02 R 00000c\nwrong secret")
     check(not re.search("Fabric|Test Type", server.out), server)
+    for nonsense in (b"WEFT02 H ffffff\n", b"GET / HTTP/1.1\r\n", frame("D", b"meet=end\n"),
+                     nonce_frame(b"zz"), frame("N", b"", version="01")):
+        with tap.dial(server.port) as s:
+            s.sendall(nonsense)
+            equal(heard_until_closed(s),
+                  b"WEFT02 E 000025\ncode=71\nwhy=this is another protocol\n", nonsense)
     still_serves(server)
 
 
