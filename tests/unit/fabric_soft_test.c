@@ -249,6 +249,30 @@ static void an_end_that_dials_early_is_met_later(void **state)
     close_end(&c);
 }
 
+static void an_end_that_comes_after_a_crowd_is_met_at_once(void **state)
+{
+    enum { CROWD = SOFT_GUESTS / 2 };
+    struct one_end a, b;
+    int crowd[CROWD];
+    (void)state;
+    open_end(&a);
+    open_end(&b);
+    prepare(&a);
+    prepare(&b);
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i] = soft_nic_dial(&((struct soft *)a.handle)->nic.name);
+        assert_true(crowd[i] >= 0);
+    }
+    assert_int_equal(step(&b, &a, "nonce"), LATER);
+    assert_int_equal(step(&a, &b, "nonce"), LATER);
+    assert_int_equal(step(&b, &a, "nonce"), DONE);
+    assert_int_equal(step(&a, &b, "nonce"), DONE);
+    for (int i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    close_end(&a);
+    close_end(&b);
+}
+
 /* ---- an impostor ---- */
 
 static void say_region(int socket, uint64_t key, size_t length, const void *address)
@@ -390,6 +414,7 @@ int main(void)
         cmocka_unit_test(descriptors_that_nobody_asked_for_are_closed),
         cmocka_unit_test(ends_of_one_process_leave_one_after_the_other),
         cmocka_unit_test(an_end_that_dials_early_is_met_later),
+        cmocka_unit_test(an_end_that_comes_after_a_crowd_is_met_at_once),
         cmocka_unit_test(memory_that_the_machine_does_not_have_is_refused),
         cmocka_unit_test(an_impostor_with_our_process_id_chooses_no_address),
         cmocka_unit_test(an_end_that_gives_our_own_address_is_refused),

@@ -150,16 +150,19 @@ static int *guest_place(struct soft_link *link)
     return last;
 }
 
+/* Takes in all that knock, or one that nobody wants would keep others waiting. */
 static void welcome(struct soft *soft)
 {
-    int fd = accept4(soft->nic.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    uint64_t user;
-    if (fd < 0)
-        return;
-    if (soft_nic_user(fd, &user) && soft_may_connect(soft->server, soft->nic.name.user, user))
-        *guest_place(&soft->link) = fd;
-    else
-        close(fd);
+    for (int i = 0; i < SOFT_GUESTS; i++) {
+        int fd = accept4(soft->nic.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        uint64_t user;
+        if (fd < 0)
+            return;
+        if (soft_nic_user(fd, &user) && soft_may_connect(soft->server, soft->nic.name.user, user))
+            *guest_place(&soft->link) = fd;
+        else
+            close(fd);
+    }
 }
 
 /* Is it the other end of our meeting? Others wait: they may have dialled for a meeting that is yet
