@@ -94,9 +94,9 @@ int secret_make(struct secret *secret)
 void secret_text(const struct secret *secret, char text[SECRET_TEXT])
 {
     static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < SECRET_BYTES; i++) {
+    for (size_t i = 0; i < SECRET_BYTES; i++) {
         text[2 * i] = digits[secret->bytes[i] >> 4];
         text[2 * i + 1] = digits[secret->bytes[i] & 15];
     }
-    text[2 * SECRET_BYTES] = '\n';
+    text[SECRET_TEXT - 1] = '\n';
 }

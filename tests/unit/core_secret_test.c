@@ -15,7 +15,7 @@
 static void assert_digest(const unsigned char digest[SHA256_BYTES], const char *digits)
 {
     char text[2 * SHA256_BYTES + 1];
-    for (int i = 0; i < SHA256_BYTES; i++)
+    for (size_t i = 0; i < SHA256_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", digest[i]);
     assert_string_equal(text, digits);
 }
@@ -58,9 +58,10 @@ struct example {
 
 static void spread(char *to, const char *text, size_t length)
 {
-    memcpy(to, text, strlen(text));
     if (strlen(text) == 1)
         memset(to, text[0], length);
+    else
+        memcpy(to, text, length);
 }
 
 static void hmac_is_that_of_rfc_4231(void **state)

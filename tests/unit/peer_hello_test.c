@@ -171,7 +171,8 @@ static void what_is_no_list_of_networks_is_refused(void **state)
         "10.0.0",    "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x", "localhost",    "10.0.0.256",
         "10.0.0.1 ", "/8",        "fe80::1%lo",  "10.0.0.0//8", "10.0.0.0/8/8", "*",
         "1.2.3.4;5", "::1/1e1",   "0x0a.0.0.0",  "10.0.0.0/08 "};
-    char many[20 * (ALLOW_MAX + 1)] = "10.0.0.1";
+    static const char one[] = "10.0.0.1,";
+    char many[sizeof one * (ALLOW_MAX + 1)];
     struct allow allow;
     (void)state;
     for (size_t i = 0; i < LENGTH(lists); i++) {
@@ -180,8 +181,8 @@ static void what_is_no_list_of_networks_is_refused(void **state)
         assert_contains(fail_reason(), "--allow: \"");
         assert_contains(fail_reason(), "is not an address or a network");
     }
-    for (int i = 0; i < ALLOW_MAX; i++)
-        strcat(many, ",10.0.0.1");
+    for (size_t i = 0; i <= ALLOW_MAX; i++)
+        snprintf(many + i * strlen(one), sizeof one, "%s", one);
     assert_int_equal(allow_parse(&allow, many, "--allow"), -EINVAL);
     assert_contains(fail_reason(), "more than 64 networks");
 }
@@ -223,7 +224,7 @@ static void addresses_that_are_not_allowed_are_dropped_and_said_a_few_times(void
 
 /* ---- ends that are alive and do nothing ---- */
 
-enum { BEATING_MS = 20 };
+enum { BEATING_MS = 20, QUIET_MS = 3 * SHORT_MS, WATCH_MS = 5 * SHORT_MS };
 
 /* A heartbeat with so much done. */
 static void give_beat(int fd, unsigned done)
@@ -239,8 +240,8 @@ static int watch(unsigned step, bool busy, bool sends)
     int other, status = 0;
     struct channel *channel = half_channel(&other, LONG_MS);
     unsigned done = 7;
-    channel->peer.quiet_ms = 3 * SHORT_MS;
-    for (uint64_t since_ms = clock_ms(); !status && clock_ms() - since_ms < 5 * SHORT_MS;) {
+    channel->peer.quiet_ms = QUIET_MS;
+    for (uint64_t since_ms = clock_ms(); !status && clock_ms() - since_ms < WATCH_MS;) {
         struct msg msg;
         give_beat(other, done += step);
         if (busy)
@@ -276,9 +277,9 @@ static void heartbeats_say_how_much_is_done(void **state)
     struct peer *pair[2];
     (void)state;
     assert_int_equal(peer_threads(pair, &terms), 0);
-    pair[PEER_SERVER]->quiet_ms = 3 * SHORT_MS;
+    pair[PEER_SERVER]->quiet_ms = QUIET_MS;
     int status = 0;
-    for (uint64_t since_ms = clock_ms(); !status && clock_ms() - since_ms < 5 * SHORT_MS;) {
+    for (uint64_t since_ms = clock_ms(); !status && clock_ms() - since_ms < WATCH_MS;) {
         assert_int_equal(peer_step(pair[PEER_CLIENT]), 0);
         status = peer_alive(pair[PEER_SERVER]);
         rest_ms(BEATING_MS);
@@ -297,10 +298,11 @@ struct flood {
 static void *send_flood(void *arg)
 {
     struct flood *flood = arg;
-    char beats[256 * (FRAME_HEAD + BEAT_DIGITS) + 1] = "";
-    for (int i = 0; i < 256; i++)
-        strcat(beats, "WEFT02 B 000010\n0000000000000000");
-    while (clock_ms() < flood->until_ms && send(flood->fd, beats, strlen(beats), MSG_NOSIGNAL) > 0)
+    static const char beat[] = "WEFT02 B 000010\n0000000000000000";
+    char beats[256 * (sizeof beat - 1)];
+    for (size_t at = 0; at < sizeof beats; at += strlen(beat))
+        memcpy(beats + at, beat, strlen(beat));
+    while (clock_ms() < flood->until_ms && send(flood->fd, beats, sizeof beats, MSG_NOSIGNAL) > 0)
         ;
     return NULL;
 }
