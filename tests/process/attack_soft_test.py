@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other users of the machine against ends on soft: they take names, and reach what they may not.
-Needs root, to be several users."""
+"""Other users of the machine against ends on soft: they take names, reach what they may not, and
+pose as another thread of a process. Needs root, to be several users."""
 import os
+import re
 import shutil
 import sys
 
 sys.dont_write_bytecode = True
 import tap
+import wire
 from tap import Client, Process, Server, check, ended, header_value, one_sentence, skip, test
 
 NAME = "cxi_write_lat"
@@ -29,6 +31,42 @@ for pid in range({PIDS}):
         held[-1].listen(64)
 print("ready", flush=True)
 time.sleep(60)
+"""
+
+# The first of a PID namespace: impostor.py FILE NAME COMMAND... A process listens on a socket, leaves it
+# to another one, and ends; the command gets its process id. The impostor tells who connects that its
+# memory is at an address of no use, under the key that is in the file by then.
+IMPOSTOR = f"""
+import os, socket, sys, time
+file, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+ready, told = os.pipe()
+listens = os.fork()
+if not listens:
+    os.setgroups([])
+    os.setresuid(*3 * [{NOBODY}])
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind("\\0" + name)
+    listener.listen(8)
+    if os.fork():
+        os._exit(0)
+    os.write(told, b"1")
+    end = listener.accept()[0]
+    end.recv(100)
+    with open(file) as keys:
+        for key in "0", keys.read():
+            end.send(f"key={{key}}\\nlength=4194304\\naddress=0x1000\\n".encode())
+    time.sleep(30)
+    os._exit(0)
+os.waitpid(listens, 0)
+os.read(ready, 1)
+with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+    last.write(str(listens - 1))
+client = os.fork()
+if not client:
+    os.execv(command[0], command)
+how = os.waitpid(client, 0)[1]
+print("the same process id" if client == listens else "another process id", file=sys.stderr)
+os._exit(os.WEXITSTATUS(how) if os.WIFEXITED(how) else 128 + os.WTERMSIG(how))
 """
 
 
@@ -103,6 +141,35 @@ def the_client_of_another_user_does_not_reach_the_server_of_root():
     ended(client, 1)
     check(f"user {NOBODY}" in client.err and "only a server's own user, or root" in client.err,
           client)
+
+
+@test
+def an_impostor_whose_process_id_was_used_again_chooses_no_address():
+    other = as_nobody()
+    vni, env = services()
+    apart = ("unshare", "--pid", "--fork", "--kill-child")
+    if tap.run(*apart, "true").code:
+        skip("no PID namespace can be made")
+    file = os.path.join(tap.folder(), "key")
+    server = Server(TOOL, "-d", "cxi0", prefix=other, env=env)
+
+    def lead_astray(from_client, _number, data):
+        key = re.search(rb"\nkey=(\d+)\n", data)
+        if not from_client and key:
+            with open(file, "wb") as out:
+                out.write(key[1])
+            os.chmod(os.path.dirname(file), 0o755)
+        return [data if from_client else data.replace(b"\npid=0\n", b"\npid=5\n")]
+
+    with wire.Between(server, lead_astray) as between:
+        name = f"weft/nic-00012/vni-{vni}/user-{NOBODY}/pid-5"
+        client = Process([*apart, sys.executable, "-c", IMPOSTOR, file, name, TOOL, "127.0.0.1", "-p",
+                          between.port, "-d", "cxi0", "--timeout", "20", *QUICK], env=env)
+        client.wait()
+    if "another process id" in client.err:
+        skip("another process came before the client")
+    check("the same process id" in client.err, client)
+    check(client.code == 1 and "soft: a message without its descriptor" in client.err, client)
 
 
 tap.main()
