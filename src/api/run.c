@@ -109,6 +109,7 @@ static int pinned(struct weft_session *s, const struct weft_params *params, int 
     struct spec spec;
     struct offer offer = {.device = params->device ? params->device : "",
                           .given = params->device != NULL,
+                          .vouched = params->device != NULL,
                           .verbs = s->verbs,
                           .service = params->service};
     bool moves = params->cpu >= 0;

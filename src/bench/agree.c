@@ -147,8 +147,8 @@ static int choose(struct session *s, const struct msg *mine, const struct msg *t
     s->why = "";
     s->adopted = false;
     if (!named(&here) && !named(&there))
-        return fabric_between(mine, theirs, *here.text ? here.text : NULL, chosen->text,
-                              sizeof chosen->text, &s->why);
+        return fabric_between(mine, theirs, *here.text ? here.text : NULL, s->peer->trusted,
+                              chosen->text, sizeof chosen->text, &s->why);
     if (named(&here) && named(&there) && strcmp(here.fabric, there.fabric) != 0)
         return two_fabrics(s, &here, &there);
     /* A bare device is soft's. */
@@ -231,6 +231,8 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
     snprintf(wanted.here, sizeof wanted.here, "%s", s->peer->here);
     int status = choose(s, mine, theirs, &chosen);
     if (!status)
+        status = grant_fabric(s, offer, chosen.text);
+    if (!status)
         status = find(s, &chosen, &wanted.choice);
     if (!status)
         status = session_open_fabric(s, &wanted);
@@ -311,6 +313,8 @@ int session_accept(struct session *s, const struct offer *offer, const struct ms
         status = fail(-EPROTO, "a proposal that cannot be read");
     if (!status)
         status = take_memory(s, offer, proposal, memory, sizeof memory);
+    if (!status)
+        status = grant_amounts(&offer->most, spec, memory);
     if (status)
         return status;
     s->peer->timeout_ms = spec->timeout_ms;

@@ -201,6 +201,13 @@ void session_unlink(struct session *session);
 /* Closes the fabric and frees the memory; the session can be used again. */
 int session_release(struct session *session, int status);
 
+/* ---- what a server grants: grant.c ---- */
+
+/* May this device be opened, whichever end named it? */
+int grant_fabric(const struct session *session, const struct offer *offer, const char *device);
+/* Are the client's timeout and memory within the server's bounds? memory: this end's kind. */
+int grant_amounts(const struct bounds *most, const struct spec *spec, const char *memory);
+
 /* ---- before a run: can.c ---- */
 
 /* Can this fabric do what the spec asks? In a sentence if not. */

@@ -9,15 +9,24 @@
 
 enum { SESSION_MEMORY = 48 };
 
+/* The most that a server grants a client; 0: no limit. */
+struct bounds {
+    uint64_t timeout_ms, memory, session_ms;
+};
+
 /* What an end brings to a run, besides the spec. */
 struct offer {
     const char *device;             /* as typed, or "" */
     bool given;                     /* by the user: it is not only a default */
+    bool vouched;                   /* this end's own user named the fabric in it */
     char memory[2][SESSION_MEMORY]; /* by rank, as memory is named. The client's word counts for
                                        both; "": this end's own choice, else "host" */
     uint64_t service;               /* this end's */
     unsigned verbs;                 /* that later runs of the session will need too, bits */
     bool looks;                     /* later runs will verify */
+    struct bounds most;             /* a server's */
+    /* What a user types at this end to name a device, for sentences. NULL: this is a program. */
+    void (*typed)(const char *device, char *text, size_t room);
     const char *more; /* client: lines for the other end's front, each begins with a full stop; or
                          NULL */
 };
@@ -89,6 +98,10 @@ int session_await(struct session *session);
 /* A refusal as lines, and out of them: 0 if it is none. */
 int session_refuse(struct msg *text, int status);
 int session_refused(struct session *session, const struct msg *text);
+
+/* What a server's user left open: 600 s of silence, and a quarter of the memory that is available
+ * now. */
+void bounds_fill(struct bounds *bounds);
 
 /* ---- measuring ---- */
 

@@ -63,8 +63,8 @@ static int put(char *text, size_t room, const char *fabric, const char *device)
     return n > 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
 }
 
-int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device, char *text,
-                   size_t room, const char **why)
+int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device,
+                   bool trusted, char *text, size_t room, const char **why)
 {
     bool ofi = has(mine, ".ofi") && has(theirs, ".ofi");
     *why = "";
@@ -81,7 +81,7 @@ int fabric_between(const struct msg *mine, const struct msg *theirs, const char 
     else
         *why = device ? "the ends are on two machines, without CXI devices"
                       : "the ends are on two machines";
-    if (!device && has(mine, ".uct") && has(theirs, ".uct"))
+    if (!device && trusted && has(mine, ".uct") && has(theirs, ".uct"))
         return put(text, room, "uct:tcp", "");
     return ofi ? put(text, room, "ofi:tcp", "") : no_module(*why);
 }

@@ -27,6 +27,21 @@ bool fabric_named(const char *text);
 /* " (did you mean soft?)", if a fabric or a device of soft is nearly called so; otherwise "". */
 void fabric_guess(const char *text, char *words, size_t room);
 
+/* Is it one of the fabrics of fabrics.def? Any other module is loaded only for the user who named
+ * it. */
+bool fabric_ours(const char *text);
+
+/* Does the fabric of this device text protect the memory of a target: does it check key, bounds and
+ * rights of all that an initiator sends? By fabrics.def: what is not listed there does not. */
+bool fabric_guarded(const char *text);
+
+/* All of them: "soft, null, ofi:tcp". */
+void fabric_guarded_names(char *text, size_t room);
+
+/* Does the device text name a network interface of this machine, and not the one with the address
+ * here? carrier gets the name of that one, or "". */
+bool fabric_elsewhere(const char *text, const char *here, char *carrier, size_t room);
+
 /* Says every device of every fabric there is, "soft:cxi0". */
 void fabric_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 
@@ -41,10 +56,11 @@ int fabric_describe(const char *device, struct msg *text);
 bool fabric_one_machine(const struct msg *mine, const struct msg *theirs);
 
 /* Where neither end names a fabric: what to choose here, from two such texts; both ends come to the
- * same. With a bare device: a real CXI device, else soft on one machine, else libfabric over
- * TCP; without one: soft, else UCX or libfabric over TCP. why is "" or says more than that. */
-int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device, char *text,
-                   size_t room, const char **why);
+ * same. With a bare device: a real CXI device, else soft on one machine, else libfabric over TCP;
+ * without one: soft, else libfabric over TCP, or UCX over TCP if the ends trust each other. why is
+ * "" or says more than that. */
+int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device,
+                   bool trusted, char *text, size_t room, const char **why);
 
 /* Removes the segments of UCX and libfabric in this folder, /dev/shm, that belong to this user and
  * that no process has open or mapped. */

@@ -20,7 +20,12 @@ void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
 
 int life_interrupted(const struct peer *peer)
 {
-    return peer->stop && *peer->stop ? fail(-EINTR, "interrupted") : 0;
+    if (peer->stop && *peer->stop)
+        return fail(-EINTR, "interrupted");
+    if (peer->until_ms && clock_ms() >= peer->until_ms)
+        return fail(-ETIMEDOUT, "the server ends a session after %g s (--max-session)",
+                    (double)peer->longest_ms / 1000);
+    return 0;
 }
 
 int life_lost(const struct peer *peer)

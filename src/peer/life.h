@@ -20,7 +20,7 @@ enum {
 void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
                 const struct peer_terms *terms);
 
-/* -EINTR and its error message once *stop is set. */
+/* -EINTR and its error message once *stop is set, -ETIMEDOUT after the longest session. */
 int life_interrupted(const struct peer *peer);
 
 /* The error messages about an end that is gone; each returns its status. */

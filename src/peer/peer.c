@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions built on send and recv, whatever carries them. */
 #include "peer/peer.h"
+#include "core/clock.h"
 
 #include <errno.h>
 #include <string.h>
+
+void peer_bound(struct peer *peer, uint64_t longest_ms)
+{
+    peer->longest_ms = longest_ms;
+    peer->until_ms = longest_ms ? clock_ms() + longest_ms : 0;
+}
 
 int peer_swap(struct peer *peer, const struct msg *mine, struct msg *theirs)
 {

@@ -39,6 +39,8 @@ struct peer {
     bool trusted;  /* the other end is known: it has shown the secret, or one program or launcher
                       started both */
     uint64_t runs; /* how many this end has begun over it */
+    uint64_t longest_ms, until_ms; /* this end ends the session then, by clock_ms(); 0: never. See
+                                      peer_bound */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
     uint64_t quiet_ms; /* not 0: the other end is given up after this long without progress of
                           either end, however alive it is */
@@ -48,6 +50,9 @@ struct peer {
 enum { PEER_QUIET_MS = 60000 }; /* for a server over TCP, plus what a run plans */
 
 struct allow;
+
+/* From now on the session lasts no longer than this; 0: as long as it takes. */
+void peer_bound(struct peer *peer, uint64_t longest_ms);
 
 /* What every way to connect needs. */
 struct peer_terms {

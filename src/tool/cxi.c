@@ -117,14 +117,27 @@ static int find_gpus(struct command *c)
     return status;
 }
 
+static bool given(const struct command *c, const char *name)
+{
+    return opt_origin(&c->set, opt_find(&c->set, name)) == OPT_BY_USER;
+}
+
+static void type_device(const char *device, char *text, size_t room)
+{
+    snprintf(text, room, "-d %s", device);
+}
+
 static int make_offer(struct command *c)
 {
     const struct cxi_options *o = &c->options;
-    bool server = !o->address && !o->local;
-    c->offer =
-        (struct offer){.device = c->own.options.device,
-                       .given = opt_origin(&c->set, opt_find(&c->set, "device")) == OPT_BY_USER,
-                       .service = o->service};
+    bool server = !o->address && !o->local, named = given(c, "device");
+    c->offer = (struct offer){.device = c->own.options.device,
+                              .given = named,
+                              .vouched = named,
+                              .typed = type_device,
+                              .service = o->service};
+    if (server && given(c, "timeout"))
+        c->own.options.most.timeout_ms = o->spec.timeout_ms;
     int status = find_gpus(c);
     for (int rank = 0; rank < 2 && o->huge && !server; rank++)
         if (!*c->offer.memory[rank])
@@ -214,6 +227,9 @@ static int agree(void *arg, struct peer *peer, const struct msg *greeting, struc
     struct command *c = arg;
     char name[64];
     reset(c);
+    c->offer.most = c->options.most;
+    bounds_fill(&c->offer.most);
+    peer_bound(peer, c->offer.most.session_ms);
     int status = msg_value(greeting, ".tool", name, sizeof name);
     if (status)
         return status == -ENOENT ? fail(-EPROTO, "a greeting that does not name its tool") : status;
@@ -245,6 +261,7 @@ static int server(struct command *c)
 {
     struct service service = {.bind = c->own.options.bind,
                               .access = &c->own.options.access,
+                              .device = c->offer.vouched ? c->offer.device : "",
                               .port = (unsigned)c->options.port,
                               .loop = c->options.loop,
                               .timeout_ms = c->options.spec.timeout_ms,
@@ -267,6 +284,7 @@ static void server_arguments(struct arguments *a, const struct cxi_options *o, b
     argument(a, "--device", "%s", o->device);
     argument(a, "--svc-id", "%" PRIu64, o->service);
     argument(a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
+    local_bounds(a, &o->most);
     if (cpu >= 0)
         argument(a, "--cpu", "%" PRId64, cpu);
     if (o->rx_gpu >= 0)
@@ -277,14 +295,13 @@ static void server_arguments(struct arguments *a, const struct cxi_options *o, b
 
 static int both(struct command *c)
 {
-    const struct opt *row = opt_find(&c->set, "port");
     const struct cxi_options *o = &c->options;
     struct arguments arguments;
     unsigned port = 0;
     int64_t cpus[2];
     int status = local_place(o->cpu, cpus);
     if (!status) {
-        server_arguments(&arguments, o, opt_origin(&c->set, row) == OPT_BY_USER, cpus[1]);
+        server_arguments(&arguments, o, given(c, "port"), cpus[1]);
         status = local_start(&c->local, &arguments, &c->options.access, &port);
     }
     if (!status) {

@@ -24,6 +24,7 @@ struct cxi_options {
     bool local, loop, list, help, version;
     char bind[256];
     struct access access;
+    struct bounds most; /* a server's */
     int64_t cpu[2];
     const char *address; /* NULL: a server, or local */
 };

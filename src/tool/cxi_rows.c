@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The option rows of the CXI family, in the order of the help text. */
 #include "tool/cxi_show.h"
+#include "tool/serve.h"
 
 const char *const cxi_huge[] = {"2M", "1G", NULL};
 
@@ -135,7 +136,9 @@ const struct opt cxi_rows[] = {
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
      .fallback = "10", .word = "SEC", .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Fail after this long without progress or sign of\n"
-             "life (default: {default})"},
+             "life (default: {default}). A server's is the\n"
+             "longest that a client may ask for"},
+    BOUNDS_ROWS(offsetof(struct cxi_options, most), CXI_ALL),
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
      .word = "SEC", .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Client: keep trying to reach the server for this\n"

@@ -2,7 +2,6 @@
 /* --local: the same program as a second process. It is started by exec, before anything is opened,
  * and dies with this one. */
 #include "tool/local.h"
-#include "bench/session.h"
 #include "core/child.h"
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -44,6 +43,13 @@ void argument(struct arguments *a, const char *name, const char *format, ...)
     a->used += (size_t)n + 1;
     a->list[a->n++] = (char *)name;
     a->list[a->n++] = value;
+}
+
+void local_bounds(struct arguments *a, const struct bounds *most)
+{
+    argument(a, "--max-memory", "%" PRIu64, most->memory ? most->memory : UINT64_MAX);
+    if (most->session_ms)
+        argument(a, "--max-session", "%" PRIu64, most->session_ms / 1000);
 }
 
 /* In the child. An interrupt from the terminal reaches the whole group: the client tells us. */

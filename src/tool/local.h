@@ -3,6 +3,7 @@
 #ifndef WEFT_TOOL_LOCAL_H
 #define WEFT_TOOL_LOCAL_H
 
+#include "bench/session.h"
 #include "core/opt.h"
 #include "tool/access.h"
 
@@ -17,7 +18,7 @@ struct local {
 };
 
 /* The server's command line, as exec wants it. */
-enum { ARGUMENTS = 24 };
+enum { ARGUMENTS = 32 };
 struct arguments {
     char *list[ARGUMENTS + 1];
     int n;
@@ -27,6 +28,9 @@ struct arguments {
 void arguments_begin(struct arguments *arguments);
 void argument(struct arguments *arguments, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Its bounds: what was asked for here is granted, unless the user limits it. */
+void local_bounds(struct arguments *arguments, const struct bounds *most);
 
 /* Puts this process, the client, on the first CPU requested for or on one of a pair, and says which
  * CPUs are the client's and the server's; -1: any. */

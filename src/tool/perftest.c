@@ -35,6 +35,7 @@ struct command {
     bool looks;
     const char *group; /* of columns, of the last of them */
     bool mixed;        /* they do not all have one */
+    bool bounded;      /* a server, which may have strangers for clients */
     struct local local;
 };
 
@@ -56,8 +57,13 @@ static int run_test(struct command *c, struct opt_set *set, const char *labels)
 {
     struct perftest *o = set->base;
     char device[FABRIC_DEVICE_MAX], more[FABRIC_DEVICE_MAX + 16];
-    struct offer offer = {
-        .device = device, .service = 1, .verbs = c->verbs, .looks = c->looks, .more = more};
+    struct offer offer = {.device = device,
+                          .vouched = true,
+                          .typed = perf_typed,
+                          .service = 1,
+                          .verbs = c->verbs,
+                          .looks = c->looks,
+                          .more = more};
     int status = perf_settle(set);
     if (!status)
         status = find_device(c, o->transport, o->device, device);
@@ -176,6 +182,10 @@ static int both(struct command *c)
         argument(&a, "--port", "%" PRIu64, given ? o->port : 0);
         argument(&a, "--bind", "%s", *o->bind ? o->bind : local_address);
         argument(&a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
+        local_bounds(&a, &o->most);
+        /* The lines of a batch may name others. */
+        if (*o->transport && !c->product.count)
+            argument(&a, "--transport", "%s", o->transport);
         if (*o->device)
             argument(&a, "--device", "%s", o->device);
         if (cpus[1] >= 0)
@@ -191,29 +201,39 @@ static int both(struct command *c)
 
 /* ---- the server ---- */
 
-/* This end's own device, if it has one, on the client's transport; otherwise the client's choice.
- */
+/* This end's own transport and device, or its device on the client's transport; otherwise the
+ * client's choice. */
 static int own_device(const struct command *c, const struct msg *ask,
                       char device[FABRIC_DEVICE_MAX])
 {
+    const struct perftest *o = &c->options;
     char transport[FABRIC_DEVICE_MAX];
     device[0] = '\0';
     if (msg_value(ask, ".transport", transport, sizeof transport))
         return fail(-EPROTO, "a test without a transport");
-    return *c->options.device ? find_device(c, transport, c->options.device, device) : 0;
+    if (!*o->transport && !*o->device)
+        return 0;
+    return find_device(c, *o->transport ? o->transport : transport, o->device, device);
 }
 
 static int serve_test(struct command *c, const struct msg *ask)
 {
     struct spec spec = c->options.spec;
     char device[FABRIC_DEVICE_MAX];
-    struct offer offer = {.device = device, .service = 1};
+    const struct perftest *o = &c->options;
+    struct offer offer = {.device = device,
+                          .vouched = *o->transport || fabric_named(o->device),
+                          .typed = perf_typed,
+                          .most = o->most,
+                          .service = 1};
     c->session.peer->runs++;
     int status = session_refused(&c->session, ask);
     if (status) {
         c->usable = c->session.refused;
         return status;
     }
+    if (c->bounded)
+        bounds_fill(&offer.most);
     status = own_device(c, ask, device);
     offer.given = *device;
     status = session_serve(&c->session, &offer, ask, &spec, false, status, NULL);
@@ -249,10 +269,10 @@ static int serve(struct command *c)
 
 static int agree(void *arg, struct peer *peer, const struct msg *greeting, struct msg *answer)
 {
+    const struct command *c = arg;
     char name[64] = "";
-    (void)arg;
-    (void)peer;
     (void)answer;
+    peer_bound(peer, c->options.most.session_ms);
     msg_value(greeting, ".tool", name, sizeof name);
     if (strcmp(name, "ucx_perftest") == 0)
         return 0;
@@ -264,14 +284,18 @@ static int serve_client(void *arg, struct peer *peer)
 {
     struct command *c = arg;
     c->session.peer = peer;
-    int status = serve(c);
+    int status = session_leave(&c->session, serve(c));
     session_part(&c->session);
     return status;
 }
 
 static int server(struct command *c)
 {
+    const struct perftest *o = &c->options;
     struct service service = {.bind = c->options.bind,
+                              .device = *o->transport             ? o->transport
+                                        : fabric_named(o->device) ? o->device
+                                                                  : "",
                               .access = &c->options.access,
                               .port = (unsigned)c->options.port,
                               .loop = c->options.loop,
@@ -279,7 +303,11 @@ static int server(struct command *c)
                               .arg = c,
                               .agree = agree,
                               .serve = serve_client};
+    const struct opt *timeout = opt_find(&c->set, "timeout");
     int status = c->options.cpu[0] >= 0 ? cpu_pin(c->options.cpu[0]) : 0;
+    c->bounded = true;
+    if (opt_origin(&c->set, timeout) == OPT_BY_USER)
+        c->options.most.timeout_ms = c->options.spec.timeout_ms;
     return session_close(&c->session, status ? status : serve_clients(&service));
 }
 

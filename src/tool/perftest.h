@@ -22,6 +22,7 @@ struct perftest {
     char batch[4096], bind[256];
     struct access access;
     char memory[PERF_MEMORY]; /* the client's, or the client's and the server's */
+    struct bounds most; /* a server's */
     const char *address;
 };
 
@@ -42,6 +43,9 @@ int perf_help(const struct opt_set *set, struct msg *text);
 
 /* The device as fabrics are chosen by, from -x and -d; "" if neither is given. */
 int perf_device(const char *transport, const char *device, char *text, size_t room);
+
+/* The options that name such a device, for sentences. */
+void perf_typed(const char *device, char *text, size_t room);
 
 /* One end's kind of memory, by its rank; -EINVAL and a sentence if there is no such kind. */
 int perf_memory(const char *text, int rank, char memory[PERF_MEMORY]);

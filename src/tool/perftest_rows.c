@@ -3,6 +3,7 @@
 #include "core/opt.h"
 #include "fabric/choose.h"
 #include "tool/perftest.h"
+#include "tool/serve.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ const struct opt perf_rows[] = {
      .word = "<device>", .takes = PERF_TEST,
      .help = "Device to use for testing."},
     {.letter = 'x', .name = "transport", .type = OPT_TEXT, FIELD(transport),
-     .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", TEST, .help = "Transport to use for testing."},
+     .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", .takes = PERF_TEST, .help = "Transport to use for testing."},
     {.letter = 'c', .name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "<cpu>",
      .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
     {.letter = 'n', .name = "iters", OF(ITERATIONS), .fallback = "1000000", .word = "<iters>", TEST,
@@ -116,7 +117,9 @@ const struct opt perf_rows[] = {
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
      .fallback = "10", .word = "SEC", OURS_RUN,
      .help = "Fail after this long without progress or sign of\n"
-             "life (default: {default})"},
+             "life (default: {default}). A server's is the\n"
+             "longest that a client may ask for"},
+    BOUNDS_ROWS(offsetof(struct perftest, most), PERF_RUN),
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
      .word = "SEC", OURS_RUN,
      .help = "Client: keep trying to reach the server for this\n"
@@ -241,6 +244,16 @@ int perf_device(const char *transport, const char *device, char *text, size_t ro
                     "--list says what there is",
                     *transport ? "transport" : "device", *transport ? transport : device);
     return n >= 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
+}
+
+/* As perf_device takes them: UCX's transports have no prefix, and what follows a slash is -d. */
+void perf_typed(const char *device, char *text, size_t room)
+{
+    const char *plain = strncmp(device, "uct:", 4) == 0 ? device + 4 : device;
+    const char *slash = strchr(plain, '/');
+    int length = (int)(slash ? slash - plain : (ptrdiff_t)strlen(plain));
+    snprintf(text, room, "%s%.*s%s%s", length ? "-x " : "", length, plain,
+             slash ? (length ? " -d " : "-d ") : "", slash ? slash + 1 : "");
 }
 
 int perf_memory(const char *text, int rank, char memory[PERF_MEMORY])

@@ -16,10 +16,12 @@ static const char accepted[] = "yes=1\n";
 /* What a client or a server has no use for. */
 static void warn_idle(const struct role *r, const struct opt_set *set)
 {
-    const char *name = r->local ? NULL : r->address ? "bind" : "wait";
-    const struct opt *row = name ? opt_find(set, name) : NULL;
-    if (row && opt_origin(set, row) == OPT_BY_USER)
-        warn("--%s is for a %s: it has no effect here", name, r->address ? "server" : "client");
+    static const char *const of_server[] = {"bind", "max-memory", "max-session", NULL};
+    static const char *const of_client[] = {"wait", NULL};
+    for (const char *const *name = r->address ? of_server : of_client; *name && !r->local; name++)
+        if (opt_origin(set, opt_find(set, *name)) == OPT_BY_USER)
+            warn("--%s is for a %s: it has no effect here", *name,
+                 r->address ? "server" : "client");
 }
 
 int role_check(const struct role *r, const struct opt_set *set)
@@ -102,11 +104,14 @@ static int serve_one(const struct service *s, struct listener **listener,
 static void announce(const struct service *s, const struct listener *listener)
 {
     const struct access *access = s->access;
-    char sentence[ACCESS_LIST + 200];
-    snprintf(sentence, sizeof sentence, "listening on %s%s%s, %s: serves every fabric",
-             tcp_address(listener), access->limited ? " for " : "",
-             access->limited ? access->allow_list : "",
-             access->held ? "secret required" : "no secret");
+    char sentence[ACCESS_LIST + 300], guarded[100];
+    fabric_guarded_names(guarded, sizeof guarded);
+    snprintf(sentence, sizeof sentence, "listening on %s%s%s, %s: serves %s", tcp_address(listener),
+             access->limited ? " for " : "", access->limited ? access->allow_list : "",
+             access->held ? "secret required" : "no secret",
+             *s->device     ? s->device
+             : access->held ? "every fabric"
+                            : guarded);
     shell_say(sentence);
 }
 

@@ -3,8 +3,7 @@
 #ifndef WEFT_TOOL_SERVE_H
 #define WEFT_TOOL_SERVE_H
 
-#include "core/opt.h"
-#include "peer/peer.h"
+#include "bench/session.h"
 
 #include <stdio.h>
 
@@ -24,6 +23,7 @@ struct access;
 struct service {
     const char *bind; /* "": that of WEFT_BIND, or all addresses */
     const struct access *access;
+    const char *device; /* whose fabric this user named, or "" */
     unsigned port;
     bool loop; /* one client after another */
     uint64_t timeout_ms;
@@ -39,6 +39,20 @@ int serve_clients(const struct service *service);
 /* Standard output of a server: a reader that has gone, as `server | head -1` does, does not end it,
  * and what nobody reads is dropped. */
 FILE *serve_output(void);
+
+/* The rows of a server's bounds: a struct bounds at this offset of what the rows fill. */
+/* clang-format off */
+#define BOUNDS_ROWS(offset, who)                                                                   \
+    {.name = "max-memory", .type = OPT_AMOUNT, .field = (offset) + offsetof(struct bounds, memory), \
+     .min = 1, .max = UINT64_MAX, .word = "SIZE", .takes = (who), .flags = OPT_OURS,                \
+     .help = "Server: refuse clients whose run needs more memory\n"                                 \
+             "here (default: a quarter of what is available)"},                                     \
+    {.name = "max-session", .type = OPT_NUMBER,                                                     \
+     .field = (offset) + offsetof(struct bounds, session_ms), .scale = 1000, .min = 1,              \
+     .max = 100000000, .word = "SEC", .takes = (who), .flags = OPT_OURS,                            \
+     .help = "Server: end a client's session after this long\n"                                     \
+             "(default: no limit)"}
+/* clang-format on */
 
 /* Dials, greets, and hears that the server agrees. */
 struct visit {

@@ -156,7 +156,7 @@ def tampered(change, *args):
     check(re.search("changed, repeated or reordered|another secret|did not show|nonce cannot be read",
                     client.err + server.err), client, server)
     if server.running():  # it was not even a client
-        still_serves(server)
+        still_serves(server, *QUICK, "--timeout", str(TIMEOUT_S))
     else:
         check(server.code in (1, 4), server)
 

@@ -78,7 +78,7 @@ def batch_opens_once(device, *lines):
     need(device)
     path = tap.file_with("\n".join((*BATCH, *lines)) + "\n")
     record, server, (client,) = one_pair("ucx_perftest", "-d", device, "-b", path, "-n", "100",
-                                         "-w", "10", "--interval", "0", "-v")
+                                         "-w", "10", "--interval", "0", "-v", server_args=("-d", device))
     equal(len(tap.lines_of(client.out)), 1 + len(BATCH) + len(lines), client)
     for process in (server, client):
         equal(record.of(process)["open"], 1, process)

@@ -209,7 +209,7 @@ def a_device_or_transport_that_there_is_not_is_refused_with_those_there_are():
         if words[0] == "-d":
             refused(1, *NOWHERE, "-t", "am_lat", *words, names=("nosuch", "soft:cxi0"))
         elif os.path.exists(UCT):
-            said_there("-t", "am_lat", *words, names=("nosuch", "tcp/lo"))
+            said_there("-t", "am_lat", *words, server_args=words, names=("nosuch", "tcp/lo"))
         else:
             refused(1, *NOWHERE, "-t", "am_lat", *words, names=("nosuch", "--list"))
 

@@ -41,7 +41,7 @@ class Pair(tap.RunningPair):
     """Server and client in the middle of an endless test."""
 
     def __init__(self, *args, fabric="soft", settle=0.2, server_args=()):
-        super().__init__(TOOL, server_args, (*ENDLESS, *FABRICS[fabric], *args))
+        super().__init__(TOOL, (*FABRICS[fabric], *server_args), (*ENDLESS, *FABRICS[fabric], *args))
         self.client.wait_for(LAST_OF_BOX)
         self.settle(settle)
 
@@ -65,7 +65,7 @@ def rows_of(client):
 def killed_round(name, fabric, victim, choice):
     """The blow falls at a moment between the client's start and some way into the test."""
     traces = Traces()
-    server = Server(TOOL, env=traces.env)
+    server = Server(TOOL, *FABRICS[fabric], env=traces.env)
     client = Client(TOOL, server, *ENDLESS, *FABRICS[fabric], "-t", name, env=traces.env)
     # UCX names its memory for a moment while it opens: who is killed just then leaves a file.
     begun = choice.random() < 0.7 or fabric != "soft"

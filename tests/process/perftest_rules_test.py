@@ -53,7 +53,7 @@ def a_server_takes_and_ignores_what_is_the_clients():
     ended(server, 0)
     equal(one_sentence(server, NAME), f"{NAME}: no effect at a server, which takes its tests from "
           "the client: --test, --size, --final, --batch, --json")
-    server = Server(TOOL, "-d", "soft:cxi1", "-c", "0", "--bind", "127.0.0.1", "--timeout", "9")
+    server = Server(TOOL, "-d", "soft:cxi1", "-c", "0", "--bind", "127.0.0.1", "--timeout", "10")
     ended(Client(TOOL, server, "-t", "get", "-n", "100", "-w", "5", "-v"), 0)
     equal(tap.sentences(ended(server, 0)), [])
 

@@ -541,9 +541,9 @@ def a_refused_test_does_not_end_a_connection():
 
 # ---- what a transport lacks ----
 
-def lacks(words, *args):
+def lacks(words, *args, server_args=()):
     """Both ends say the same and exit with 1."""
-    server = Server(TOOL)
+    server = Server(TOOL, *server_args)
     client = Client(TOOL, server, *QUICK, *args)
     for end in (client, server):
         ended(end, 1, REFUSAL_S + 3)
@@ -612,7 +612,7 @@ def all_on(transport):
     traces = Traces()
     for more in ((), ("--verify",)):
         client = both("-b", batch, *QUICK, "-x", transport, "-d", "memory", "-v", *more,
-                      env=traces.env)
+                      env=traces.env, server_args=("-x", transport))
         rows = csv_of(client, 1)[1:]
         equal([row[:2] for row in rows], [[name, str(COUNT)] for name in TESTS], client)
         for row in rows:
@@ -625,29 +625,35 @@ for transport in ("posix", "sysv"):
     tap.add(f"all ten tests on {transport}, verified too", all_on, transport)
 
 
+# A server names what does not guard its memory.
+TCP, POSIX = ("-x", "tcp"), ("-x", "posix")
+
+
 @test
 def messages_of_every_layout_over_tcp():
     need_uct("tcp/lo")
     for layout in ("short", "bcopy", "zcopy"):
-        client = both("-t", "am_lat", *QUICK, "-x", "tcp", "-d", "lo", "-D", layout, "--verify")
+        client = both("-t", "am_lat", *QUICK, "-x", "tcp", "-d", "lo", "-D", layout, "--verify",
+                      server_args=TCP)
         equal(row_of(lines_of(client.out)[-1])[0], COUNT, client)
-    both("-t", "am_bw", *QUICK, "-x", "tcp", "-d", "lo")
-    both("-t", "put_bw", *QUICK, "-x", "tcp", "-d", "lo", "-D", "zcopy", "--verify")
+    both("-t", "am_bw", *QUICK, "-x", "tcp", "-d", "lo", server_args=TCP)
+    both("-t", "put_bw", *QUICK, "-x", "tcp", "-d", "lo", "-D", "zcopy", "--verify",
+         server_args=TCP)
 
 
 @test
 def what_a_transport_lacks_is_said_by_both():
     need_uct("tcp/lo")
     need_uct("posix/memory")
-    lacks(("tcp/lo", "get"), "-t", "get", "-x", "tcp", "-d", "lo")
-    lacks(("tcp/lo", "add"), "-t", "add_lat", "-x", "tcp", "-d", "lo")
-    lacks(("tcp/lo", "fadd"), "-t", "fadd", "-x", "tcp", "-d", "lo")
-    lacks(("tcp/lo", "put", "short", "zcopy"), "-t", "put_lat", "-D", "short", "-x", "tcp", "-d",
-          "lo")
-    lacks(("posix/memory", "put", "zcopy", "short, bcopy"), "-t", "put_lat", "-x", "posix", "-D",
-          "zcopy")
-    lacks(("posix/memory", "am", "short", "2048"), "-t", "am_lat", "-D", "short", "-x", "posix",
-          "-s", "2K")
+    lacks(("tcp/lo", "get"), "-t", "get", *TCP, "-d", "lo", server_args=TCP)
+    lacks(("tcp/lo", "add"), "-t", "add_lat", *TCP, "-d", "lo", server_args=TCP)
+    lacks(("tcp/lo", "fadd"), "-t", "fadd", *TCP, "-d", "lo", server_args=TCP)
+    lacks(("tcp/lo", "put", "short", "zcopy"), "-t", "put_lat", "-D", "short", *TCP, "-d", "lo",
+          server_args=TCP)
+    lacks(("posix/memory", "put", "zcopy", "short, bcopy"), "-t", "put_lat", *POSIX, "-D", "zcopy",
+          server_args=POSIX)
+    lacks(("posix/memory", "am", "short", "2048"), "-t", "am_lat", "-D", "short", *POSIX, "-s",
+          "2K", server_args=POSIX)
 
 
 @test
@@ -669,8 +675,8 @@ def without_a_layout_the_first_that_takes_it_is_used_and_said():
 @test
 def a_put_by_tcp_needs_no_layout():
     need_uct("tcp/lo")
-    server = Server(TOOL)
-    client = Client(TOOL, server, *QUICK, "-t", "put_lat", "-x", "tcp", "-d", "lo")
+    server = Server(TOOL, *TCP)
+    client = Client(TOOL, server, *QUICK, "-t", "put_lat", *TCP, "-d", "lo")
     ended(client, 0)
     check("data layout zcopy," in client.err, client)
 
@@ -678,9 +684,9 @@ def a_put_by_tcp_needs_no_layout():
 @test
 def a_transport_alone_takes_its_device():
     need_uct("posix/memory")
-    both("-t", "put_lat", *QUICK, "-x", "posix")
-    both("-t", "put_lat", *QUICK, "-x", "uct:posix", "-d", "memory")
-    both("-t", "put_lat", *QUICK, "-d", "uct:posix/memory")
+    for words in (POSIX, ("-x", "uct:posix", "-d", "memory"), ("-d", "uct:posix/memory")):
+        both("-t", "put_lat", *QUICK, *words, server_args=words)
+    both("-t", "put_lat", *QUICK, *POSIX, server_args=("-x", "posix", "-d", "memory"))
 
 
 # ---- MPI ----

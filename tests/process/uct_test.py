@@ -135,7 +135,7 @@ def nothing_of_ours_looks_at_memory_that_was_never_written():
     if tap.SANITIZED or not shutil.which("valgrind"):
         tap.skip("valgrind is not installed, or not for this build")
     perftest = tap.tool_path("ucx_perftest")
-    server = Server(perftest, "--timeout", "60")
+    server = Server(perftest, "-x", "posix", "--timeout", "60")
     client = Client(perftest, server, "-t", "am_lat", "-x", "posix", "-n", "50", "-w", "10",
                     "--timeout", "60", prefix=("valgrind", "-q"))
     ended(client, 0)

@@ -163,3 +163,32 @@ class Between:
     def __exit__(self, *_):
         self.listener.close()
         self.thread.join(10)
+
+
+def by_body(change):
+    """A change for Between of ends without a secret: change(kind, body, from_client) gives the body
+    to pass on, or None: nothing more goes that way."""
+    muted = set()
+
+    def by_frame(from_client, _, data):
+        if from_client in muted:
+            return []
+        kind = chr(data[7])
+        body = change(kind, data[HEAD:], from_client)
+        if body is None:
+            muted.add(from_client)
+        return [] if body is None else [frame(kind, body)]
+
+    return by_frame
+
+
+def value(body, key):
+    """The value of key in a body of lines, or None."""
+    found = re.search(rb"^" + re.escape(key.encode()) + rb"=(.*)$", body, re.M)
+    return found[1].decode() if found else None
+
+
+def with_value(body, key, text):
+    """The body with another value of key, if it has one."""
+    return re.sub(rb"(?m)^(" + re.escape(key.encode()) + rb"=).*$", lambda m: m[1] + text.encode(),
+                  body)

@@ -29,9 +29,10 @@ static void *half_run(void *arg)
     struct half *half = arg;
     struct report_table table;
     struct session session;
+    bool given = opt_origin(&half->set, opt_find(&half->set, "device")) == OPT_BY_USER;
     struct offer offer = {.device = half->options.device,
-                          .given =
-                              opt_origin(&half->set, opt_find(&half->set, "device")) == OPT_BY_USER,
+                          .given = given,
+                          .vouched = given,
                           .service = half->options.service};
     FILE *out = open_memstream(&half->text, &half->length);
     if (!out)

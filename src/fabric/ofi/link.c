@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and the connection: regions and their keys, addresses as text, and one word each way
  * before it counts as connected. */
+#include "fabric/ip.h"
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>
@@ -160,21 +161,44 @@ static bool sound(const struct weft_ofi *r, const unsigned char *name, size_t le
     if (fi_getname(&r->ep->fid, mine, &my_length) || my_length != length)
         return false;
     sa_family_t family;
-    bool sockets =
-        r->port.info->addr_format == FI_SOCKADDR_IN || r->port.info->addr_format == FI_SOCKADDR_IN6;
     memcpy(&family, name, sizeof family);
-    return !sockets || family == (r->port.info->addr_format == FI_SOCKADDR_IN ? AF_INET : AF_INET6);
+    return !weft_ofi_on_ip(r->port.info) ||
+           family == (r->port.info->addr_format == FI_SOCKADDR_IN ? AF_INET : AF_INET6);
 }
 
-static int add_peer(struct weft_ofi *r, const struct msg *theirs)
+/* A stranger must not make this end connect to somebody else. */
+static int at_home(const struct weft_ofi *r, const unsigned char *name, const char *there)
+{
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+    struct in6_addr ip, wanted;
+    char text[INET6_ADDRSTRLEN];
+    if (!there || !weft_ofi_on_ip(r->port.info))
+        return 0;
+    memcpy(&four, name, sizeof four);
+    if (four.sin_family == AF_INET) {
+        ip = ip_of(AF_INET, &four.sin_addr);
+    } else {
+        memcpy(&six, name, sizeof six);
+        ip = six.sin6_addr;
+    }
+    if (ip_parse(there, &wanted) && ip_same(&ip, &wanted))
+        return 0;
+    ip_print(&ip, text, sizeof text);
+    return weft_ofi_host->fail(-EACCES, IP_ELSEWHERE, "ofi", text, there);
+}
+
+static int add_peer(struct weft_ofi *r, const struct msg *theirs, const char *there)
 {
     unsigned char name[WEFT_OFI_ADDRESS_MAX] = {0};
     size_t length = 0;
     int status = weft_ofi_host->msg_hex(theirs, "name", name, sizeof name, &length);
+    if (!status && (!length || !sound(r, name, length)))
+        status = weft_ofi_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
+    if (!status)
+        status = at_home(r, name, there);
     if (status)
         return status;
-    if (!length || !sound(r, name, length))
-        return weft_ofi_host->fail(-EPROTO, "ofi: the other end's address makes no sense");
     memcpy(r->peer_name, name, sizeof name);
     int added = fi_av_insert(r->port.av, name, 1, &r->peer, 0, NULL);
     return added == 1 ? 0
@@ -220,7 +244,7 @@ static int link_up(struct weft_ofi *r, const struct fabric_meeting *meeting)
     for (int i = 0; i < meeting->count && !status; i++)
         status = add_remote(r, &meeting->keys[i]);
     if (!status)
-        status = add_peer(r, meeting->address);
+        status = add_peer(r, meeting->address, meeting->there);
     r->linked = !status;
     if (r->linked && weft_ofi_by_name(r))
         weft_ofi_guard_begin(r, meeting);

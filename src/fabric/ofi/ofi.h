@@ -61,6 +61,10 @@ void weft_ofi_port_part(struct weft_ofi_port *port);
 
 /* Does the provider's name begin with this word, before any ';'? */
 bool weft_ofi_is(const struct fi_info *info, const char *provider);
+static inline bool weft_ofi_on_ip(const struct fi_info *info)
+{
+    return info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6;
+}
 
 /* ---- facts.c: what a port can do ---- */
 

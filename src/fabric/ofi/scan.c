@@ -150,6 +150,7 @@ static int no_place(const char *device)
 
 struct request {
     char provider[NAME], domain[NAME]; /* "": any */
+    bool elsewhere;                    /* found, but not where the control connection goes */
 };
 
 static bool matches(const struct request *request, const struct fi_info *info)
@@ -177,21 +178,18 @@ static struct fi_info *first_match(const struct request *request, const char *no
     return NULL;
 }
 
-static bool on_ip(const struct fi_info *info)
-{
-    return info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6;
-}
-
 /* On networks the one where the control connection goes; elsewhere a node would be taken for the
  * name of the endpoint. */
-static struct fi_info *find(const struct request *request, const struct fabric_want *want)
+static struct fi_info *find(struct request *request, const struct fabric_want *want)
 {
     struct fi_info *found = first_match(request, NULL, want), *nearer;
-    if (!found || !on_ip(found) || !*want->here)
+    if (!found || !weft_ofi_on_ip(found) || !*want->here)
         return found;
     nearer = first_match(request, want->here, want);
-    if (!nearer)
+    if (!nearer && *request->domain)
         return found;
+    /* What nobody named is not listened on: there may be a reason for --bind. */
+    request->elsewhere = !nearer;
     fi_freeinfo(found);
     return nearer;
 }
@@ -206,6 +204,16 @@ static struct fi_info *find_best(const struct fabric_want *want)
     }
     snprintf(request.provider, sizeof request.provider, "tcp");
     return found ? found : find(&request, want);
+}
+
+static int not_found(const struct fabric_want *want, const struct request *request)
+{
+    if (!request->elsewhere)
+        return no_place(want->device);
+    return weft_ofi_host->fail(-ENODEV,
+                               "ofi: %s has no device with the address %s of the control "
+                               "connection: name one",
+                               request->provider, want->here);
 }
 
 static int choose(struct fi_info **info, const struct fabric_want *want)
@@ -231,7 +239,7 @@ static int choose(struct fi_info **info, const struct fabric_want *want)
     less.gpus = 0;
     if (!*info && want->gpus)
         *info = find(&request, &less);
-    return *info ? 0 : no_place(want->device);
+    return *info ? 0 : not_found(want, &request);
 }
 
 /* ---- a port ---- */
@@ -290,7 +298,7 @@ int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *wan
     int status = choose(&port->info, want);
     if (status)
         return status;
-    port->follows_here = on_ip(port->info) && !strchr(want->device, '/');
+    port->follows_here = weft_ofi_on_ip(port->info) && !strchr(want->device, '/');
     snprintf(port->name, sizeof port->name, "%s/%s", port->info->fabric_attr->prov_name,
              port->info->domain_attr->name);
     status = open_all(port);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and the connection: regions and their keys, addresses as text, the endpoint, and one word
  * each way before it counts as connected. */
+#include "fabric/ip.h"
 #include "fabric/uct/uct.h"
 
 #include <ctype.h>
@@ -273,7 +274,31 @@ static int unreachable(const struct weft_uct *l)
                                    : "");
 }
 
-static int make_endpoint(struct weft_uct *l, const struct msg *theirs)
+/* A stranger must not make this end connect to somebody else. The address of tcp is a byte of
+ * flags, one of the family, and the IP address, unless flag 1 says that it is a loopback address.
+ */
+static int at_home(const struct weft_uct *l, const unsigned char *device, const char *there)
+{
+    enum { FLAGS, FAMILY, IP, LOOPBACK = 1 };
+    struct in6_addr ip = in6addr_loopback, wanted;
+    size_t length = l->port.attr.device_addr_len;
+    char text[INET6_ADDRSTRLEN];
+    if (!there || strcmp(l->port.place.transport, "tcp") != 0)
+        return 0;
+    bool four = length >= IP + sizeof(struct in_addr) && device[FAMILY] == AF_INET;
+    bool six = length >= IP + sizeof ip && device[FAMILY] == AF_INET6;
+    bool loopback = length > FLAGS && device[FLAGS] & LOOPBACK;
+    if (!four && !six && !loopback)
+        return weft_uct_host->fail(-EPROTO, "uct: the other end's address makes no sense");
+    if (!loopback)
+        ip = ip_of(device[FAMILY], device + IP);
+    if (ip_parse(there, &wanted) && ip_same(&ip, &wanted))
+        return 0;
+    ip_print(&ip, text, sizeof text);
+    return weft_uct_host->fail(-EACCES, IP_ELSEWHERE, "uct", text, there);
+}
+
+static int make_endpoint(struct weft_uct *l, const struct msg *theirs, const char *there)
 {
     const uct_iface_attr_t *attr = &l->port.attr;
     unsigned char device[WEFT_UCT_ADDRESS_MAX], other[WEFT_UCT_ADDRESS_MAX];
@@ -283,6 +308,8 @@ static int make_endpoint(struct weft_uct *l, const struct msg *theirs)
                               .dev_addr = (uct_device_addr_t *)(void *)device,
                               .iface_addr = (uct_iface_addr_t *)(void *)other};
     int status = get_bytes(theirs, "device", device, attr->device_addr_len);
+    if (!status)
+        status = at_home(l, device, there);
     if (!status)
         status = to_iface(l) ? get_bytes(theirs, "iface", other, attr->iface_addr_len)
                              : get_bytes(theirs, "ep", other, attr->ep_addr_len);
@@ -400,7 +427,7 @@ static int link_up(struct weft_uct *l, const struct fabric_meeting *meeting)
     for (int i = 0; i < meeting->count && !status; i++)
         status = add_remote(l, &meeting->keys[i]);
     if (!status)
-        status = make_endpoint(l, theirs);
+        status = make_endpoint(l, theirs, meeting->there);
     l->linked = !status;
     return status;
 }

@@ -2,12 +2,10 @@
 /* What there is: components have memory domains, domains have transports on devices. The text
  * "TL/DEV", "TL" or "/DEV" chooses one of them. */
 #include "fabric/choose.h"
+#include "fabric/ip.h"
 #include "fabric/uct/uct.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,27 +228,6 @@ static bool matches(void *arg, const struct weft_uct_place *place)
     return true;
 }
 
-/* The network interface that has this address; "" if none has. */
-static void interface_of(const char *here, char *name, size_t room)
-{
-    struct ifaddrs *all, *one;
-    char text[INET6_ADDRSTRLEN];
-    *name = '\0';
-    if (!*here || getifaddrs(&all))
-        return;
-    for (one = all; one && !*name; one = one->ifa_next) {
-        int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
-        const void *address = NULL;
-        if (family == AF_INET)
-            address = &((const struct sockaddr_in *)(const void *)one->ifa_addr)->sin_addr;
-        else if (family == AF_INET6)
-            address = &((const struct sockaddr_in6 *)(const void *)one->ifa_addr)->sin6_addr;
-        if (address && inet_ntop(family, address, text, sizeof text) && strcmp(text, here) == 0)
-            snprintf(name, room, "%s", one->ifa_name);
-    }
-    freeifaddrs(all);
-}
-
 static int choose(struct weft_uct_place *place, const char *device, const char *here)
 {
     struct request request = {.place = place};
@@ -264,13 +241,22 @@ static int choose(struct weft_uct_place *place, const char *device, const char *
     if (slash && !length && !*request.device)
         return no_place(device);
     if (!*request.device) {
-        /* Any will do, but best the one where the control connection goes. */
-        interface_of(here, request.device, sizeof request.device);
+        /* Best the one where the control connection goes. */
+        ip_interface(here, request.device, sizeof request.device);
         if (*request.device && visit_all(matches, &request))
             return 0;
         *request.device = '\0';
     }
-    return visit_all(matches, &request) ? 0 : no_place(device);
+    if (!visit_all(matches, &request))
+        return no_place(device);
+    if (*request.device || !*here || !if_nametoindex(place->device))
+        return 0;
+    /* Another network that nobody named is not listened on: there may be a reason for --bind. */
+    uct_md_close(place->domain);
+    return weft_uct_host->fail(-ENODEV,
+                               "uct: %s has no device with the address %s of the control "
+                               "connection; name one: %s/%s",
+                               place->transport, here, place->transport, place->device);
 }
 
 int weft_uct_port_open(struct weft_uct_port *port, const char *device, const char *here,
