@@ -64,8 +64,8 @@ void interference_hint(uint64_t mine, uint64_t theirs, uint64_t operations)
     uint64_t both = mine < theirs ? mine : theirs;
     if (both < FEW || both * OPERATIONS_A_SWITCH < operations || atomic_exchange(&said, true))
         return;
-    warn("both ends seem to have run on one CPU, each waiting for the other: --cpu gives each one "
-         "of its own");
+    warn("both ends seem to have run on one CPU, each waiting for the other: give each a CPU of "
+         "its own");
 }
 
 void interference_say(const struct interference *sum)
