@@ -144,6 +144,8 @@ int weft_session_run(struct weft_session *s, const struct weft_params *params,
     if (!status && result)
         status = result_check(result);
     peer->timeout_ms = whole.timeout_ms ? whole.timeout_ms : API_TIMEOUT_MS;
+    if (peer->quiet_ms && peer->quiet_ms < peer->timeout_ms)
+        peer->quiet_ms = peer->timeout_ms;
     peer->stop = whole.stop;
     api_report_open(&told, &whole, report, arg);
     status = pinned(s, &whole, status, peer->rank == PEER_CLIENT ? &told.report : NULL);

@@ -323,11 +323,10 @@ static int connected(struct run *run)
     return status ? status : reported(run, &facts);
 }
 
-/* How long a client may be seen to do nothing: as long as one operation may take, and the gap. */
-static uint64_t quiet_ms(const struct spec *spec)
+/* How much longer than usual a client may be seen to do nothing: it said so before. */
+static uint64_t planned_ms(const struct spec *spec)
 {
-    uint64_t most_ms = spec->timeout_ms > PEER_QUIET_MS ? spec->timeout_ms : PEER_QUIET_MS;
-    return most_ms + spec->pace.gap_ns / 1000000 + spec->size.max / QUIET_BYTES_PER_MS;
+    return spec->pace.gap_ns / 1000000 + spec->size.max / QUIET_BYTES_PER_MS;
 }
 
 int session_measure(struct session *s, const struct spec *spec, struct report *report)
@@ -343,7 +342,7 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
                       .method = method_of(spec),
                       .session = s,
                       .out = {.report = report}};
-    s->peer->quiet_ms = before_ms ? quiet_ms(spec) : 0;
+    s->peer->quiet_ms = before_ms ? before_ms + planned_ms(spec) : 0;
     int status = initiates(&run) ? meter_open(&run) : 0;
     if (!status)
         status = session_connect(s);

@@ -284,7 +284,9 @@ int tcp_accept(struct listener *l, const struct peer_terms *terms, struct peer *
             channel_take(c, greeting);
             l->pending[i] = NULL;
             names_note(c);
-            c->peer.quiet_ms = PEER_QUIET_MS;
+            /* The server's user may want to wait longer, not the client. */
+            c->peer.quiet_ms =
+                terms->timeout_ms > PEER_QUIET_MS ? terms->timeout_ms : PEER_QUIET_MS;
             *peer = &c->peer;
             return 0;
         }

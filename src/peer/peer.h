@@ -47,7 +47,7 @@ struct peer {
     uint64_t done;     /* by peer_progress; heartbeats carry it to the other end */
 };
 
-enum { PEER_QUIET_MS = 60000 }; /* for a server over TCP, plus what a run plans */
+enum { PEER_QUIET_MS = 60000 }; /* for a server over TCP, or its timeout; plus what a run plans */
 
 struct allow;
 

@@ -62,6 +62,7 @@ static void ends_with_one_secret_trust_each_other_and_others_do_not(void **state
         }
         assert_string_equal(warnings, "");
         assert_int_equal(server->quiet_ms, PEER_QUIET_MS);
+        assert_int_equal(client->quiet_ms, 0);
         peer_end(server, -EIO, "broken");
         struct msg msg;
         assert_int_equal(peer_recv(client, &msg, NULL, NULL), -EREMOTEIO);
