@@ -49,8 +49,10 @@ struct weft_params {
     const char *op;       /* such as "write", "read", "send", "am", "atomic"; default am */
     const char *method;   /* "latency": one at a time, with a gap (not am). "ping-pong": there and
                              back, the next at once (am, write, atomic SUM). "stream": one after the
-                             other (not send). Default ping-pong */
-    int both_ways;        /* stream: from both ends at once */
+                             other (not send). "list": so many posted together and waited for
+                             together, where iterations, warm-up and samples are whole lists (not
+                             am). Default ping-pong */
+    int both_ways;        /* stream and list: from both ends at once */
     uint64_t size;        /* of a message, an active message's header included; an atomic's type has
                              its own */
     uint64_t size_max;    /* not 0: size, twice that, ... up to this, from power of two to power of
@@ -68,7 +70,7 @@ struct weft_params {
     int verify;           /* check the data: outside the timing in latency, inside it otherwise */
     const char *amo_op, *amo_compare, *amo_type; /* "SUM", "EQ", "UINT64" ... */
     int fetching;                                /* the atomic brings the old value back */
-    int unrestricted, no_idc, no_ll, rendezvous, matching; /* hints to the NIC, latency */
+    int unrestricted, no_idc, no_ll, rendezvous, matching; /* hints to the NIC, latency and list */
     uint64_t timeout_ms;  /* silence after which the other end counts as lost */
     uint64_t interval_ms; /* * ping-pong and stream: a report this often; 0: only the last */
     const char *clock;    /* "cycles" or "clock_gettime"; NULL: the best there is */
@@ -82,6 +84,10 @@ struct weft_params {
     const volatile sig_atomic_t *stop; /* * not 0: end early, with -EINTR; may be NULL */
     uint64_t ops_per_sample; /* latency: operations, one after the other, that are timed together;
                                 a sample is their mean. 1 to 1000 */
+    uint64_t list;           /* list: operations that are posted and waited for together */
+    uint64_t buffer_max;     /* list: bytes of a buffer; operations that do not fit share places */
+    uint64_t align;          /* list: every operation's place in the buffer is a multiple of this */
+    int no_hrp;              /* one more hint */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */

@@ -20,6 +20,7 @@ struct run;
 /* How tables and help texts call an operation. */
 struct op_words {
     struct opt_words help; /* "Write", "writes" */
+    const char *ucx;       /* what it is to UCX: put; NULL: the same */
     const char *many;      /* column title: Writes */
     const char *number;    /* title of the column that numbers samples: WriteNum */
     const char *size;      /* title of the first column: RDMA Size[B] */
@@ -60,10 +61,20 @@ struct op_pingpong {
     int (*arrived)(struct run *run, uint64_t number); /* 1, 0 or -errno */
 };
 
+/* In lists, where operation i has the i-th place in both buffers. */
+struct op_list {
+    const struct op *form; /* the table for it; NULL: it is not done in lists */
+    /* Bytes of this end's own, before the part of its buffer that the other end reaches; NULL:
+     * none.
+     */
+    size_t (*front)(const struct spec *spec);
+    /* Both ends, after a size: nothing may be left posted. May be NULL. */
+    int (*finish)(struct run *run);
+};
+
 /* What is measured. A file of its own, op_NAME.c, and a line in ops.def. */
 struct op {
     const char *name;
-    const char *alias; /* in UCX's words, or NULL */
     const struct op_words *words;
     enum verb verb; /* of its first step: for layouts, and what a completion proves */
     unsigned verbs; /* all it needs, bits */
@@ -92,6 +103,7 @@ struct op {
     int (*next)(struct run *run, const struct completion *completion);
     struct op_target target;
     struct op_pingpong pingpong;
+    struct op_list list;
     struct op_verify verify;
 };
 
@@ -115,6 +127,7 @@ struct method {
     const char *name;
     const char *both_ways; /* what it is called where both ends initiate; NULL: they cannot */
     bool ucx;              /* operations have UCX's names, and a data layout */
+    bool lists;            /* an iteration is a list; both ends are told what came of it */
     unsigned legs;         /* 2: half of what is timed is the figure; 0: as the op has it */
     bool subtracts;        /* the clock's cost is taken off every sample */
     const struct column *columns; /* of a table with a row per size; ends with no title */

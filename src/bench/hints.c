@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 
-const char *const hint_names[] = {"idc", "ll", "restricted", "matching", "rendezvous"};
+enum { HRP_BYTES = 2048 };
+
+const char *const hint_names[] = {"idc", "ll", "restricted", "matching", "rendezvous", "hrp"};
 
 static bool asked_for(const struct spec_hints *asked, enum hint hint)
 {
@@ -20,6 +22,8 @@ static bool asked_for(const struct spec_hints *asked, enum hint hint)
         return asked->matching;
     case HINT_RENDEZVOUS:
         return asked->rendezvous;
+    case HINT_HRP:
+        return !asked->no_hrp;
     default:
         return false;
     }
@@ -30,8 +34,12 @@ static const char *barred_by(const struct hint_question *q, enum hint hint, unsi
 {
     bool matching = q->asked->matching && has & HINT(MATCHING);
     bool rendezvous = q->asked->rendezvous && has & HINT(RENDEZVOUS);
-    if (matching && (hint == HINT_INLINE || hint == HINT_RESTRICTED))
+    if (matching && (hint == HINT_INLINE || hint == HINT_RESTRICTED || hint == HINT_HRP))
         return "not with matching list entries";
+    if (hint == HINT_HRP && q->asked->unrestricted)
+        return "not unrestricted";
+    if (hint == HINT_HRP && q->fetches)
+        return "not for what fetches";
     return rendezvous && hint == HINT_INLINE ? "not by rendezvous" : NULL;
 }
 
@@ -40,6 +48,7 @@ static size_t longest(const struct hint_question *q, enum hint hint, unsigned ha
 {
     bool pulled = q->asked->rendezvous && has & HINT(RENDEZVOUS);
     return hint == HINT_INLINE          ? q->facts->max_inline
+           : hint == HINT_HRP           ? HRP_BYTES
            : hint == HINT_LL && !pulled ? q->facts->max_ll
                                         : 0;
 }

@@ -150,12 +150,13 @@ int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct x
 
 /* ---- many under way ---- */
 
-/* Every half window, and when nothing more comes. Without room now, the next poll tries again. */
+/* Every half window or whole list, and when nothing more comes. Without room now, the next poll
+ * tries again. */
 static int acknowledge(struct run *run)
 {
     struct inflight *f = &run->flight;
     uint64_t owed = f->arrivals - f->answered;
-    if (!owed || (owed < (run->spec->pace.window + 1) / 2 && f->quiet < QUIET_POLLS))
+    if (!owed || (owed < f->ack_every && f->quiet < QUIET_POLLS))
         return 0;
     f->ack.header = (uint64_t)ACK << 32 | (f->arrivals & UINT32_MAX);
     int got = run->fabric->am(run->handle, &f->ack);

@@ -81,9 +81,15 @@ void meter_start(struct run *run)
     meter_plan(m, m->begin);
 }
 
-static void meter_stop(struct run *run)
+void meter_stop(struct run *run)
 {
     run->meter.elapsed += clock_read_unfenced(&run->meter.clock) - run->meter.begin;
+}
+
+void meter_go_on(struct run *run)
+{
+    run->meter.begin = clock_read_unfenced(&run->meter.clock);
+    meter_plan(&run->meter, run->meter.begin);
 }
 
 int meter_turn(struct run *run, uint64_t now)

@@ -29,6 +29,7 @@ static int am_prepare(struct run *run)
                                     .id = ID_ACK,
                                     .header_bytes = sizeof(uint64_t),
                                     .how = LAYOUT_HINT(brief ? LAYOUT_SHORT : LAYOUT_BCOPY)};
+    run->flight.ack_every = (run->spec->pace.window + 1) / 2;
     return 0;
 }
 

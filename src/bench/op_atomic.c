@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Offsets in the half that is sent from, and how many steps an op walks before it is set back. */
-enum { RESULT = 0, OPERAND = 64, COMPARE = 128, RESET = 192, PERIOD = 100 };
+/* Offsets in the part that is sent from; after the results of all places, what the target is set
+ * back to. And how many steps an op walks before that. */
+enum { OPERAND = 0, COMPARE = 64, RESULT = 128, LEAST = 64, PERIOD = 100 };
 enum { LOOKS_A_POLL = 4 };
 
 /* One iteration: what to set the target back to, if at all, and the operands. */
@@ -21,6 +22,7 @@ struct step {
 };
 
 /* In run->own: what the target should have. */
+static const struct op op_atomic_list;
 _Static_assert(AMO_MAX_BYTES <= sizeof((struct run *)0)->own, "run.own is too small");
 
 static struct step cswap_step(enum amo_compare compare, unsigned at)
@@ -92,17 +94,34 @@ static void set_operands(struct run *run, const struct step *step)
     model_number(spec_amo_type(run->spec), step->compare, base + COMPARE);
 }
 
+/* From the first place to the end of the last. */
+static size_t span(const struct slots *slots, size_t size)
+{
+    size_t bytes = (slots->count - 1) * slots->step + size;
+    return bytes < LEAST ? LEAST : (bytes + LEAST - 1) / LEAST * LEAST;
+}
+
+static size_t front(const struct spec *spec)
+{
+    struct slots slots = list_slots(spec, (size_t)spec->size.max);
+    return RESULT + 2 * span(&slots, (size_t)spec->size.max);
+}
+
+/* All places, in one write. */
 static int set_back(struct run *run, unsigned number)
 {
     struct session *s = run->session;
+    size_t at = RESULT + span(&run->slots, run->size);
+    char *image = s->buffer.address + at;
     struct xfer put = {.local = &s->buffer,
-                       .at = RESET,
+                       .at = at,
                        .remote = &s->remote,
                        .remote_at = run->receive_at,
-                       .length = run->size,
+                       .length = (run->slots.count - 1) * run->slots.step + run->size,
                        .how = HINT(LL) & s->facts.honours};
-    model_number(spec_amo_type(run->spec), number, s->buffer.address + RESET);
-    memcpy(run->own, s->buffer.address + RESET, run->size);
+    model_number(spec_amo_type(run->spec), number, run->own);
+    for (unsigned i = 0; i < run->slots.count; i++)
+        memcpy(image + i * run->slots.step, run->own, run->size);
     return s->facts.alone ? 0 : run_aside(run, run->fabric->write, &put);
 }
 
@@ -127,7 +146,9 @@ static int atomic_prepare(struct run *run)
     run->xfer.amo.result = base + RESULT;
     run->xfer.amo.operand = base + OPERAND;
     run->xfer.amo.compare = base + COMPARE;
-    model_number(spec_amo_type(spec), first.start, base + run->receive_at);
+    for (unsigned i = 0; i < run->slots.count; i++)
+        model_number(spec_amo_type(spec), first.start,
+                     base + run->receive_at + i * run->slots.step);
     set_operands(run, &first);
     return 0;
 }
@@ -185,6 +206,16 @@ static int differs(const struct run *run, const char *what, uint64_t number, con
                 wanted);
 }
 
+/* The operations of a list do the same in every place. */
+static int all_alike(const struct run *run, const char *first, const char *what)
+{
+    for (unsigned i = 1; i < run->slots.count; i++)
+        if (memcmp(first, first + i * run->slots.step, run->size) != 0)
+            return fail(-EBADMSG, "verify: the %s of place %u of a list is not that of the first",
+                        what, i);
+    return 0;
+}
+
 static int atomic_after(struct run *run, uint64_t number)
 {
     const struct spec *spec = run->spec;
@@ -211,7 +242,7 @@ static int atomic_after(struct run *run, uint64_t number)
     to_hex(old, size, wanted);
     if (spec->amo.fetching && strcmp(found, wanted) != 0)
         return differs(run, "fetched value", number, found, wanted);
-    return 0;
+    return spec->amo.fetching ? all_alike(run, base + RESULT, "fetched value") : 0;
 }
 
 static int atomic_answer(struct run *run, const struct msg *ask, struct msg *answer)
@@ -223,6 +254,8 @@ static int atomic_answer(struct run *run, const struct msg *ask, struct msg *ans
     if (msg_number(ask, "look", &size) || size != run->size)
         return fail(-EPROTO, "a question that cannot be read");
     int status = buffer->kind->peek(buffer, run->receive_at, bytes, run->size);
+    if (!status)
+        status = all_alike(run, buffer->address + run->receive_at, "target");
     if (status)
         return status;
     to_hex(bytes, run->size, text);
@@ -301,20 +334,21 @@ static const struct op_words words = {.help = {"Atomic", "AMOs"},
                                       .number = "OpNum",
                                       .size = "AMO Size[B]",
                                       .size_width = 11};
+static const struct op_words list_words = {
+    .help = {"Atomic", "AMOs"}, .many = "Ops", .size = "AMO Size[B]", .size_width = 12};
 
-const struct op op_atomic = {.name = "atomic",
-                             .words = &words,
-                             .verb = VERB_ATOMIC,
-                             .verbs = VERB(ATOMIC) | VERB(WRITE),
+#define ATOMIC                                                                                     \
+    .name = "atomic", .verb = VERB_ATOMIC, .verbs = VERB(ATOMIC) | VERB(WRITE),                    \
+    .traits = OP_STREAMS | OP_STEPS | OP_HALVES | OP_NO_LAYOUTS | OP_ASKS | OP_REPEATS, .legs = 1, \
+    .label = atomic_label, .called = atomic_called, .check = atomic_check, .can = atomic_can,      \
+    .prepare = atomic_prepare, .target = {.answer = atomic_answer},                                \
+    .list = {.form = &op_atomic_list, .front = front},                                             \
+    .verify = {.before = atomic_before, .after = atomic_after}
+
+static const struct op op_atomic_list = {ATOMIC, .words = &list_words,
+                                         .hints = HINT(INLINE) | HINT(RESTRICTED) | HINT(MATCHING) |
+                                                  HINT(HRP)};
+
+const struct op op_atomic = {ATOMIC, .words = &words,
                              .hints = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING),
-                             .traits = OP_STREAMS | OP_STEPS | OP_HALVES | OP_NO_LAYOUTS | OP_ASKS |
-                                       OP_REPEATS,
-                             .legs = 1,
-                             .label = atomic_label,
-                             .called = atomic_called,
-                             .check = atomic_check,
-                             .can = atomic_can,
-                             .prepare = atomic_prepare,
-                             .target = {.answer = atomic_answer},
-                             .pingpong = {.fire = add_fire, .arrived = add_arrived},
-                             .verify = {.before = atomic_before, .after = atomic_after}};
+                             .pingpong = {.fire = add_fire, .arrived = add_arrived}};

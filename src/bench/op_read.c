@@ -13,7 +13,7 @@ static int read_prepare(struct run *run)
                               .remote = &run->session->remote,
                               .length = run->size,
                               .how = run_hints(run)};
-    return run->verify ? pattern_fill(run, 0, 0, run->size) : 0;
+    return run->verify ? slots_fill(run, 0, 0) : 0;
 }
 
 /* Where both ends read, neither can be asked for new data: instead, what was read before is painted
@@ -22,14 +22,13 @@ static int read_before(struct run *run, uint64_t number)
 {
     struct msg answer;
     if (run->spec->both_ways)
-        return pattern_fill(run, number + 1, run->receive_at, run->size);
+        return slots_fill(run, number + 1, run->receive_at);
     return run_ask(run, "fill", number, "filled=1\n", &answer);
 }
 
 static int read_after(struct run *run, uint64_t number)
 {
-    return (run->spec->both_ways ? pattern_check_first : pattern_check)(run, number,
-                                                                        run->receive_at, run->size);
+    return (run->spec->both_ways ? slots_check_first : slots_check)(run, number, run->receive_at);
 }
 
 static int read_answer(struct run *run, const struct msg *ask, struct msg *answer)
@@ -37,7 +36,7 @@ static int read_answer(struct run *run, const struct msg *ask, struct msg *answe
     uint64_t number;
     if (msg_number(ask, "fill", &number))
         return fail(-EPROTO, "a question that cannot be read");
-    int status = pattern_fill(run, number, 0, run->size);
+    int status = slots_fill(run, number, 0);
     return status ? status : msg_print(answer, "filled=1\n");
 }
 
@@ -50,20 +49,19 @@ static int read_check(const struct spec *spec)
 }
 
 static const struct op_words words = {.help = {"Read", "reads"},
+                                      .ucx = "get",
                                       .many = "Reads",
                                       .number = "ReadNum",
                                       .size = "RDMA Size[B]",
                                       .size_width = 12};
 
-const struct op op_read = {.name = "read",
-                           .alias = "get",
-                           .words = &words,
-                           .verb = VERB_READ,
-                           .verbs = VERB(READ),
-                           .hints = HINT(LL) | HINT(RESTRICTED),
-                           .traits = OP_STREAMS | OP_RETURNS,
-                           .legs = 1,
-                           .check = read_check,
-                           .prepare = read_prepare,
-                           .target = {.answer = read_answer},
-                           .verify = {.before = read_before, .after = read_after}};
+static const struct op op_read_list;
+
+#define READ                                                                                       \
+    .name = "read", .words = &words, .verb = VERB_READ, .verbs = VERB(READ),                       \
+    .traits = OP_STREAMS | OP_RETURNS, .legs = 1, .check = read_check, .prepare = read_prepare,    \
+    .target = {.answer = read_answer}, .list = {.form = &op_read_list},                            \
+    .verify = {.before = read_before, .after = read_after}
+
+static const struct op op_read_list = {READ, .hints = HINT(RESTRICTED)};
+const struct op op_read = {READ, .hints = HINT(LL) | HINT(RESTRICTED)};

@@ -151,6 +151,8 @@ static const struct op_words words = {.help = {"Send", "sends"},
                                       .size = "Bytes",
                                       .size_width = 10};
 
+extern const struct op op_send_list;
+
 const struct op op_send = {
     .name = "send",
     .words = &words,
@@ -165,4 +167,5 @@ const struct op op_send = {
     .post = send_post,
     .next = send_next,
     .target = {.echo = send_echo},
+    .list = {.form = &op_send_list},
     .verify = {.before = send_before, .after = send_after}};

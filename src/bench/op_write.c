@@ -123,7 +123,7 @@ static int put_arrived(struct run *run, uint64_t number)
 
 static int write_before(struct run *run, uint64_t number)
 {
-    return pattern_fill(run, number, 0, run->size);
+    return slots_fill(run, number, 0);
 }
 
 /* The other end looks into its own memory: what it sees is what was written. */
@@ -138,25 +138,27 @@ static int write_answer(struct run *run, const struct msg *ask, struct msg *answ
     uint64_t number;
     if (msg_number(ask, "check", &number))
         return fail(-EPROTO, "a question that cannot be read");
-    int status = pattern_check(run, number, run->receive_at, run->size);
+    int status = slots_check(run, number, run->receive_at);
     return status ? status : msg_print(answer, "good=1\n");
 }
 
 static const struct op_words words = {.help = {"Write", "writes"},
+                                      .ucx = "put",
                                       .many = "Writes",
                                       .number = "WriteNum",
                                       .size = "RDMA Size[B]",
                                       .size_width = 12};
 
-const struct op op_write = {.name = "write",
-                            .alias = "put",
-                            .words = &words,
-                            .verb = VERB_WRITE,
-                            .verbs = VERB(WRITE),
-                            .hints = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED),
-                            .traits = OP_STREAMS | OP_ASKS,
-                            .legs = 1,
-                            .prepare = write_prepare,
-                            .target = {.answer = write_answer},
-                            .pingpong = {.fire = put_fire, .arrived = put_arrived},
-                            .verify = {.before = write_before, .after = write_after}};
+static const struct op op_write_list;
+
+#define WRITE                                                                                      \
+    .name = "write", .words = &words, .verb = VERB_WRITE, .verbs = VERB(WRITE),                    \
+    .traits = OP_STREAMS | OP_ASKS, .legs = 1, .prepare = write_prepare,                           \
+    .target = {.answer = write_answer}, .list = {.form = &op_write_list},                          \
+    .verify = {.before = write_before, .after = write_after}
+
+static const struct op op_write_list = {WRITE,
+                                        .hints = HINT(INLINE) | HINT(RESTRICTED) | HINT(HRP)};
+
+const struct op op_write = {WRITE, .hints = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED),
+                            .pingpong = {.fire = put_fire, .arrived = put_arrived}};

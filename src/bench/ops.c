@@ -35,7 +35,11 @@ const char *const method_names[] = {
 
 const struct op *op_of(const struct spec *spec)
 {
-    return spec->op > 0 && (size_t)spec->op <= LENGTH(ops) ? ops[spec->op - 1] : NULL;
+    const struct method *method = method_of(spec);
+    if (spec->op <= 0 || (size_t)spec->op > LENGTH(ops))
+        return NULL;
+    const struct op *op = ops[spec->op - 1];
+    return method && method->lists && op->list.form ? op->list.form : op;
 }
 
 const struct method *method_of(const struct spec *spec)
@@ -49,7 +53,9 @@ const char *op_called(const struct spec *spec)
     const struct op *op = op_of(spec);
     if (!spec->local.ucx_words)
         return op->name;
-    return op->called ? op->called(spec) : op->alias ? op->alias : op->name;
+    if (op->called)
+        return op->called(spec);
+    return op->words && op->words->ucx ? op->words->ucx : op->name;
 }
 
 unsigned spec_legs(const struct spec *spec)

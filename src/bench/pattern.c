@@ -85,9 +85,33 @@ int pattern_check(struct run *run, uint64_t number, size_t at, size_t size)
     return visit(run, number, number, at, size, check_piece);
 }
 
-int pattern_check_first(struct run *run, uint64_t number, size_t at, size_t size)
+int slots_fill(struct run *run, uint64_t number, size_t at)
 {
-    return visit(run, 0, number, at, size, check_piece);
+    const struct slots *slots = &run->slots;
+    int status = 0;
+    for (unsigned i = 0; i < slots->count && !status; i++)
+        status = pattern_fill(run, number * slots->count + i, at + i * slots->step, run->size);
+    return status;
+}
+
+static int check_all(struct run *run, uint64_t data, uint64_t number, size_t at)
+{
+    const struct slots *slots = &run->slots;
+    int status = 0;
+    for (unsigned i = 0; i < slots->count && !status; i++)
+        status = visit(run, data * slots->count + i, number * slots->count + i,
+                       at + i * slots->step, run->size, check_piece);
+    return status;
+}
+
+int slots_check(struct run *run, uint64_t number, size_t at)
+{
+    return check_all(run, number, number, at);
+}
+
+int slots_check_first(struct run *run, uint64_t number, size_t at)
+{
+    return check_all(run, 0, number, at);
 }
 
 int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size)

@@ -15,16 +15,34 @@ static const double clock_share_worth_saying = 0.20;
 
 /* ---- the data ---- */
 
+static size_t rounded(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* In one direction there is one part: the places are the initiator's, or the target's. */
+static size_t list_receive_at(const struct spec *spec)
+{
+    const struct op *op = op_of(spec);
+    if (op->list.front)
+        return rounded(op->list.front(spec));
+    return spec->both_ways ? rounded(list_bytes(spec)) : 0;
+}
+
 size_t run_receive_at(const struct spec *spec)
 {
+    if (method_of(spec)->lists)
+        return list_receive_at(spec);
     size_t half = spec->size.max < LEAST_HALF ? LEAST_HALF : (size_t)spec->size.max;
     bool halves = method_of(spec)->ucx || op_of(spec)->traits & OP_HALVES;
-    return halves ? (half + ALIGN - 1) / ALIGN * ALIGN : 0;
+    return halves ? rounded(half) : 0;
 }
 
 size_t run_buffer_bytes(const struct spec *spec)
 {
     size_t half = run_receive_at(spec);
+    if (method_of(spec)->lists)
+        return half + list_bytes(spec);
     return half ? 2 * half : (size_t)spec->size.max;
 }
 
@@ -34,7 +52,8 @@ unsigned run_hints(const struct run *run)
                                      .op = run->op,
                                      .asked = &run->spec->hints,
                                      .size = run->size,
-                                     .gpu = run->session->buffer.gpu};
+                                     .gpu = run->session->buffer.gpu,
+                                     .fetches = run->spec->amo.fetching};
     bool layouts = run->spec->data.layout && !(run->op->traits & OP_NO_LAYOUTS);
     unsigned hints = 0;
     for (int hint = 0; hint < HINT_NAMES; hint++) {
@@ -71,6 +90,7 @@ static int tell_done(struct run *run)
 static int prepare_size(struct run *run, size_t size)
 {
     run->size = size;
+    run->slots = run->method->lists ? list_slots(run->spec, size) : (struct slots){.count = 1};
     run->flight = (struct inflight){0};
     return run->op->prepare(run);
 }
@@ -121,6 +141,8 @@ static const char *proves(const struct run *run)
     const char *const *fabric = run->session->facts.proves;
     if (run->method->legs == 2)
         return "the other end has seen the message, and its answer has come in";
+    if (run->method->lists && run->op->traits & OP_NEEDS_ACK)
+        return "the target has received the whole list and said so";
     if (run->method->ucx && run->op->traits & OP_NEEDS_ACK)
         return "the target has acknowledged the message";
     if (run->op->proves)
@@ -171,7 +193,7 @@ static int tell_row(struct run *run)
     if (!report || !(run->out.result.final || run->out.result.count))
         return 0;
     keepalive_begin(&keepalive, run->session->peer, 0);
-    for (uint64_t i = 0; i < stats->count && i < stats->kept_room && !status; i++)
+    for (uint64_t i = 0; stats && i < stats->count && i < stats->kept_room && !status; i++)
         if (report->ops->sample) {
             status = report->ops->sample(report, i, stats->kept_ps[i]);
             peer_progress(run->session->peer);
@@ -188,8 +210,10 @@ static int swap_figures(struct run *run)
     struct msg mine, theirs;
     uint64_t elapsed_ps = 0;
     struct result *r = &run->out.result;
-    int status = msg_print(&mine, "iterations=%" PRIu64 "\nelapsed_ps=%.0f\n", run->meter.done,
-                           (double)run->meter.elapsed * run->meter.clock.ps_per_tick);
+    if (!initiates(run))
+        *r = (struct result){.size = run->size, .elapsed_s = NAN, .final = true};
+    int status = msg_print(&mine, "iterations=%" PRIu64 "\nelapsed_ps=%" PRIu64 "\n",
+                           run->meter.done, clock_to_ps(&run->meter.clock, run->meter.elapsed));
     if (!status)
         status = peer_swap(run->session->peer, &mine, &theirs);
     if (!status && (msg_number(&theirs, "iterations", &r->reverse_count) ||
@@ -213,7 +237,9 @@ static int both_sides(struct run *run)
         status = run->method->respond(run);
     if (!status)
         status = flight_until(run, 0, UINT64_MAX);
-    if (!status && run->spec->both_ways)
+    if (!status && run->op->list.finish)
+        status = run->op->list.finish(run);
+    if (!status && (run->spec->both_ways || run->method->lists))
         status = swap_figures(run);
     return status;
 }
@@ -229,7 +255,7 @@ static int one_size(struct run *run, size_t size)
         status = both_sides(run);
     else
         run->out.result = (struct result){0};
-    if (!initiates(run))
+    if (!initiates(run) && !run->method->lists)
         return status;
     /* Whatever ended it, what was measured is reported. */
     snprintf(why, sizeof why, "%s", fail_reason());

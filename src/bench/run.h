@@ -15,15 +15,16 @@
 enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
 
 struct inflight {
-    unsigned pending;  /* operations that will complete */
-    unsigned quiet;    /* polls without an arrival */
-    unsigned idle;     /* empty polls in a row, at the target */
-    uint64_t number;   /* the last message sent */
-    uint64_t arrivals; /* how many came in */
-    uint64_t acked;    /* active messages that were acknowledged to us */
-    uint64_t answered; /* and by us */
-    uint64_t noted;    /* how much of all that is known as progress */
-    struct xfer ack;   /* local is NULL: nothing is acknowledged */
+    unsigned pending;   /* operations that will complete */
+    unsigned quiet;     /* polls without an arrival */
+    unsigned idle;      /* empty polls in a row, at the target */
+    uint64_t number;    /* the last message sent */
+    uint64_t arrivals;  /* how many came in */
+    uint64_t acked;     /* active messages that were acknowledged to us */
+    uint64_t answered;  /* and by us */
+    uint64_t noted;     /* how much of all that is known as progress */
+    struct xfer ack;    /* local is NULL: nothing is acknowledged */
+    uint64_t ack_every; /* so many messages, or when nothing more comes */
 };
 
 /* Between two looks for something that is not there yet. */
@@ -55,6 +56,12 @@ struct run_output {
     uint64_t operations; /* of all sizes so far */
 };
 
+/* Where the operations of a list lie: so many places, so far apart. Otherwise there is one. */
+struct slots {
+    unsigned count;
+    size_t step;
+};
+
 struct run {
     struct fabric *handle;
     int (*verb)(struct fabric *fabric, const struct xfer *xfer); /* posts xfer */
@@ -64,6 +71,7 @@ struct run {
     const struct fabric_ops *fabric;
     const struct spec *spec; /* settled */
     size_t size;
+    struct slots slots;
     size_t receive_at; /* where the half to receive into begins, in both buffers; 0: no halves */
     const char *inbox; /* where what the other end writes is looked for; NULL: in a GPU's memory */
     unsigned legs;
@@ -131,8 +139,10 @@ int meter_open(struct run *run);
 void meter_close(struct run *run);
 void meter_reset(struct run *run);
 
-/* Starts the clock. */
+/* Starts the clock; stops it, where what follows is not measured, and goes on. */
 void meter_start(struct run *run);
+void meter_stop(struct run *run);
+void meter_go_on(struct run *run);
 /* At a time that is due: signs of life, and what is to be done (enum turn), or -errno. */
 int meter_turn(struct run *run, uint64_t now);
 /* The loops look up when the next thing is due. */
@@ -172,6 +182,10 @@ unsigned run_hints(const struct run *run);
 size_t run_receive_at(const struct spec *spec);
 size_t run_buffer_bytes(const struct spec *spec);
 
+/* Lists: bytes of all places together, and where they are for a size. */
+size_t list_bytes(const struct spec *spec);
+struct slots list_slots(const struct spec *spec, size_t size);
+
 /* Asks the other end over the control connection; answer must be this, if not NULL. */
 int run_ask(struct run *run, const char *key, uint64_t number, const char *good,
             struct msg *answer);
@@ -179,8 +193,11 @@ int run_ask(struct run *run, const char *key, uint64_t number, const char *good,
 /* Data that says where it belongs: filled for iteration number, and found again. */
 int pattern_fill(struct run *run, uint64_t number, size_t at, size_t size);
 int pattern_check(struct run *run, uint64_t number, size_t at, size_t size);
+/* The same for every place of a list: an iteration is a list there. */
+int slots_fill(struct run *run, uint64_t number, size_t at);
+int slots_check(struct run *run, uint64_t number, size_t at);
 /* In iteration number, the data of iteration 0. */
-int pattern_check_first(struct run *run, uint64_t number, size_t at, size_t size);
+int slots_check_first(struct run *run, uint64_t number, size_t at);
 int pattern_compare(struct run *run, uint64_t number, const void *bytes, size_t size);
 
 /* A plain model of the atomics, to check a fabric's by: target becomes what it should be. */

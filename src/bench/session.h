@@ -133,6 +133,7 @@ struct hint_question {
     const struct spec_hints *asked;
     uint64_t size;
     bool gpu;
+    bool fetches; /* an atomic that does */
 };
 
 struct hint_state {
@@ -144,7 +145,7 @@ struct hint_state {
 };
 
 /* By enum hint, up to rendezvous: idc, ll, ... */
-enum { HINT_NAMES = HINT_RENDEZVOUS + 1 };
+enum { HINT_NAMES = HINT_HRP + 1 };
 extern const char *const hint_names[];
 void hint_judge(const struct hint_question *question, enum hint hint, struct hint_state *state);
 

@@ -9,7 +9,7 @@
 
 #include <weft.h>
 
-enum { LONGEST_MS = 1000000000 };
+enum { LONGEST_MS = 1000000000, LONGEST_LIST = 16382 };
 static const char *const clock_names[] = {"clock_gettime", "cycles", NULL};
 
 #define FIELD(member) .field = offsetof(struct spec, member)
@@ -42,6 +42,12 @@ const struct opt spec_rows[] = {
      .min = 1, .max = 1 << 20, .fallback = "128", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_OUTSTANDING] = {.name = "outstanding", .type = OPT_AMOUNT, FIELD(pace.outstanding),
      PARAM(outstanding), .min = 1, .max = 1 << 20, .fallback = "1", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_LIST] = {.name = "list", .type = OPT_AMOUNT, FIELD(pace.list), PARAM(list),
+     .min = 1, .max = LONGEST_LIST, .fallback = "256", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_MOST] = {.name = "buffer_max", .type = OPT_AMOUNT, FIELD(data.most), PARAM(buffer_max),
+     .min = 1, .max = UINT64_MAX, .fallback = "4294967296", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_ALIGN] = {.name = "align", .type = OPT_AMOUNT, FIELD(data.align), PARAM(align),
+     .min = 1, .max = UINT32_MAX, .fallback = "64", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_LAYOUT] = {.name = "layout", .type = OPT_CHOICE, FIELD(data.layout), PARAM(layout),
      .choices = fabric_layout_names, .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_AM_HEADER] = {.name = "am_header", .type = OPT_AMOUNT, FIELD(data.am_header),
@@ -58,6 +64,8 @@ const struct opt spec_rows[] = {
      PARAM(rendezvous), .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_MATCHING] = {.name = "matching", .type = OPT_FLAG, FIELD(hints.matching),
      PARAM(matching), .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_NO_HRP] = {.name = "no_hrp", .type = OPT_FLAG, FIELD(hints.no_hrp), PARAM(no_hrp),
+     .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_AMO_OP] = {.name = "amo_op", .type = OPT_CHOICE, FIELD(amo.op), PARAM(amo_op),
      .choices = amo_op_names, .fallback = "SUM", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_AMO_COMPARE] = {.name = "amo_compare", .type = OPT_CHOICE, FIELD(amo.compare),
@@ -175,6 +183,12 @@ static int check_counts(const struct spec *spec)
         return fail(-EINVAL, "a window of %" PRIu64 " messages: at least 1", spec->pace.window);
     if (!spec->pace.outstanding)
         return fail(-EINVAL, "0 outstanding operations: at least 1");
+    if (!spec->pace.list || spec->pace.list > LONGEST_LIST)
+        return fail(-EINVAL, "a list of %" PRIu64 " operations: 1 to %d are possible",
+                    spec->pace.list, LONGEST_LIST);
+    if (!spec->data.align || spec->data.align > UINT32_MAX)
+        return fail(-EINVAL, "places at multiples of %" PRIu64 " bytes: 1 to %u are possible",
+                    spec->data.align, UINT32_MAX);
     if (spec->count.duration_ms > LONGEST_MS || spec->local.interval_ms > LONGEST_MS)
         return fail(-EINVAL, "a duration or an interval of more than 1000000 s");
     if (spec->data.am_header && spec->data.am_header < sizeof(uint64_t))
@@ -207,7 +221,7 @@ int spec_check(const struct spec *spec)
     if (!method)
         return fail(-EINVAL, "no method %d", spec->method);
     if (spec->both_ways && !method->both_ways)
-        return fail(-EINVAL, "both_ways is for streams, not for %s", method->name);
+        return fail(-EINVAL, "both_ways is for streams and lists, not for %s", method->name);
     if (spec->both_ways && spec->data.verify && op->traits & OP_ASKS)
         return fail(-EINVAL,
                     "verifying %s asks the other end, which is sending too: not in both directions "

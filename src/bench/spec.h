@@ -21,18 +21,21 @@ struct spec_pace {
     uint64_t gap_ns;      /* latency: from one operation to the next */
     uint64_t window;      /* streams of messages: how many may be unacknowledged */
     uint64_t outstanding; /* streams: how many may be under way */
+    uint64_t list;        /* lists: how many are waited for together */
 };
 
 /* The bytes. */
 struct spec_data {
     int layout;         /* 1 + enum layout; 0: the first there is for the size */
     uint64_t am_header; /* of a zcopy active message: 0, or at least 8 */
+    uint64_t most;      /* lists: bytes of a buffer; operations that do not fit share places */
+    uint64_t align;     /* lists: of every operation's place */
     bool verify;        /* check them */
 };
 
 /* Requests to the NIC; a fabric may not honour them, and says so. */
 struct spec_hints {
-    bool unrestricted, no_idc, no_ll, rendezvous, matching;
+    bool unrestricted, no_idc, no_ll, rendezvous, matching, no_hrp;
 };
 
 /* Which atomic: choices, 1 + enum. */
@@ -52,7 +55,7 @@ struct spec_local {
 
 struct spec {
     int op, method; /* choices: 1 + place in ops.def, methods.def */
-    bool both_ways; /* streams: both ends send at once */
+    bool both_ways; /* streams and lists: both ends send at once */
     struct opt_range size;
     uint64_t timeout_ms; /* without progress or a sign of life */
     struct spec_count count;
@@ -78,6 +81,9 @@ enum spec_row {
     SPEC_GAP,
     SPEC_WINDOW,
     SPEC_OUTSTANDING,
+    SPEC_LIST,
+    SPEC_MOST,
+    SPEC_ALIGN,
     SPEC_LAYOUT,
     SPEC_AM_HEADER,
     SPEC_VERIFY,
@@ -86,6 +92,7 @@ enum spec_row {
     SPEC_NO_LL,
     SPEC_RENDEZVOUS,
     SPEC_MATCHING,
+    SPEC_NO_HRP,
     SPEC_AMO_OP,
     SPEC_AMO_COMPARE,
     SPEC_AMO_TYPE,

@@ -33,9 +33,11 @@ enum hint {
     HINT_RESTRICTED, /* no order promised among operations */
     HINT_MATCHING,
     HINT_RENDEZVOUS,
+    HINT_HRP, /* high-rate put: the last port of the fabric acknowledges, not the target */
     HINT_SHORT,
     HINT_BCOPY,
     HINT_ZCOPY,
+    HINT_MORE, /* another operation follows at once, and may ring for both */
     HINTS
 };
 #define HINT(name) (1U << HINT_##name)
@@ -75,6 +77,13 @@ struct xfer {
     } amo;
 };
 
+/* A list of equal operations: the i-th lies (i % slots) * step bytes further on than the first, at
+ * both ends, and so does its atomic's result. */
+struct fabric_batch {
+    unsigned count, slots;
+    size_t step;
+};
+
 struct completion {
     uint64_t id; /* an arrival's: the first eight bytes of the message, 0 if it is shorter */
     uint32_t verb;
@@ -97,8 +106,9 @@ struct fabric_facts {
     bool follows_here; /* which device was opened depends on want.here: a caller that
                           learns it later must open again */
     size_t max_inline, max_send;
-    size_t max_ll; /* bytes of a command that HINT_LL issues at once: longer ones are queued;
-                      0: any */
+    size_t max_ll;    /* bytes of a command that HINT_LL issues at once: longer ones are queued;
+                         0: any */
+    size_t batch_max; /* bytes up to which `batch` takes an operation */
     size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
                                           header may have in a layout; 0: has no such layout */
     size_t max_header;                 /* of an active message in layout ZCOPY */
@@ -195,6 +205,11 @@ struct fabric_ops {
                                                                       in result */
     int (*am)(struct fabric *fabric, const struct xfer *xfer);     /* our buffer may be reused;
                                                                       VERB_ARRIVAL at the other */
+
+    /* A whole list of writes, reads or atomics in one call: DONE, LATER (one completion for all of
+     * it), -EAGAIN (not now, or not such a list: post one by one), or -errno. May be NULL. */
+    int (*batch)(struct fabric *fabric, enum verb verb, const struct xfer *first,
+                 const struct fabric_batch *batch);
 
     /* Progress and completions: 0..max, or -errno when the link is known to be lost. */
     int (*poll)(struct fabric *fabric, struct completion *completions, int max);

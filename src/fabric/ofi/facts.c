@@ -72,7 +72,7 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
                   struct fabric_facts *facts)
 {
     bool atomics_only = (want->verbs & ~VERB(WRITE)) == VERB(ATOMIC);
-    facts->honours = HINT(RESTRICTED) | HINT(BCOPY) | HINT(ZCOPY);
+    facts->honours = HINT(RESTRICTED) | HINT(BCOPY) | HINT(ZCOPY) | HINT(MORE);
     facts->max_inline = info->tx_attr->inject_size;
     if (facts->max_inline)
         facts->honours |= HINT(SHORT);
@@ -84,6 +84,7 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
         facts->honours |= HINT(RENDEZVOUS);
     facts->why_not[HINT_INLINE] = facts->max_inline ? "the provider never completes such an atomic"
                                                     : "the provider has no inject";
+    facts->why_not[HINT_HRP] = "the provider has no high-rate puts";
     facts->why_not[HINT_SHORT] = "the provider has no inject";
     facts->why_not[HINT_LL] = weft_ofi_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"
                                                        : "libfabric issues at once";

@@ -291,6 +291,12 @@ int weft_ofi_connect(struct fabric *fabric, const struct fabric_meeting *meeting
 int weft_ofi_write(struct fabric *fabric, const struct xfer *x);
 int weft_ofi_read(struct fabric *fabric, const struct xfer *x);
 /* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
+/* Another operation follows at once: the provider may ring for both. */
+static inline uint64_t weft_ofi_more(const struct xfer *x)
+{
+    return x->how & HINT(MORE) ? FI_MORE : 0;
+}
+
 bool weft_ofi_acceptable(const struct xfer *x);
 int weft_ofi_unacceptable(const struct xfer *x);
 

@@ -90,15 +90,32 @@ int weft_ofi_write(struct fabric *fabric, const struct xfer *x)
         weft_ofi_slot_give(r, slot);
         return status;
     }
-    return weft_ofi_begun(r, slot, put(r, x, slot, inject ? FI_INJECT : 0), "write");
+    uint64_t flags = inject ? FI_INJECT : 0;
+    return weft_ofi_begun(r, slot, put(r, x, slot, flags | weft_ofi_more(x)), "write");
 }
 
 /* ---- read ---- */
 
+static ssize_t get(struct weft_ofi *r, const struct xfer *x, struct weft_ofi_slot *slot, void *to)
+{
+    const struct weft_ofi_remote *m = x->remote->own;
+    struct iovec iov = {.iov_base = to, .iov_len = x->length};
+    void *desc = slot->bounce ? r->arena_desc : weft_ofi_desc(r, x->local);
+    struct fi_rma_iov from = {
+        .addr = weft_ofi_target(m, x->remote_at), .len = x->length, .key = m->rkey};
+    struct fi_msg_rma msg = {.msg_iov = &iov,
+                             .desc = &desc,
+                             .iov_count = 1,
+                             .addr = r->peer,
+                             .rma_iov = &from,
+                             .rma_iov_count = 1,
+                             .context = &slot->context};
+    return fi_readmsg(r->ep, &msg, FI_COMPLETION | weft_ofi_more(x));
+}
+
 int weft_ofi_read(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;
-    const struct weft_ofi_remote *m = x->remote->own;
     if (!weft_ofi_acceptable(x))
         return weft_ofi_unacceptable(x);
     if (x->how & HINT(SHORT) || (x->how & HINT(BCOPY) && x->length > WEFT_OFI_BOUNCE))
@@ -111,7 +128,7 @@ int weft_ofi_read(struct fabric *fabric, const struct xfer *x)
     if (!slot)
         return -EAGAIN;
     char *to = x->local->address + x->at;
-    slot->remote = m;
+    slot->remote = x->remote->own;
     if (x->how & HINT(BCOPY)) {
         if (!weft_ofi_slot_bounce(r, slot)) {
             weft_ofi_slot_give(r, slot);
@@ -121,9 +138,5 @@ int weft_ofi_read(struct fabric *fabric, const struct xfer *x)
         slot->region = x->local;
         to = slot->bounce;
     }
-    void *desc = slot->bounce ? r->arena_desc : weft_ofi_desc(r, x->local);
-    return weft_ofi_begun(r, slot,
-                          fi_read(r->ep, to, x->length, desc, r->peer,
-                                  weft_ofi_target(m, x->remote_at), m->rkey, &slot->context),
-                          "read");
+    return weft_ofi_begun(r, slot, get(r, x, slot, to), "read");
 }

@@ -247,6 +247,79 @@ static int run_atomic(struct soft *soft, struct soft_command *command)
     return apply(soft, x, &command->amo);
 }
 
+/* ---- whole lists ---- */
+
+/* Is every place of the list inside both buffers? */
+static bool all_acceptable(const struct xfer *first, const struct fabric_batch *b)
+{
+    struct xfer last = *first;
+    size_t by = (size_t)(b->slots - 1) * b->step;
+    last.at += by;
+    last.remote_at += by;
+    return acceptable(first) && acceptable(&last);
+}
+
+/* Words, the commonest, need no call. Ordered commands keep their order; one fence delivers all. */
+static void copy_list(const struct xfer *x, const struct fabric_batch *b, char *to,
+                      const char *from)
+{
+    bool ordered = !(x->how & HINT(RESTRICTED));
+    for (unsigned done = 0; done < b->count;) {
+        unsigned left = b->count - done, round = left < b->slots ? left : b->slots;
+        if (x->length == sizeof(uint64_t) && !ordered)
+            for (size_t i = 0; i < round; i++)
+                memcpy(to + i * b->step, from + i * b->step, sizeof(uint64_t));
+        else
+            for (size_t i = 0; i < round; i++) {
+                memcpy(to + i * b->step, from + i * b->step, x->length);
+                if (ordered)
+                    atomic_thread_fence(memory_order_release);
+            }
+        /* What a place is overwritten with comes later. */
+        atomic_signal_fence(memory_order_seq_cst);
+        done += round;
+    }
+    full_fence();
+}
+
+static int apply_list(struct soft *soft, const struct xfer *first, const struct fabric_batch *b)
+{
+    struct xfer x = *first;
+    int status = DONE;
+    unsigned slot = 0;
+    for (unsigned i = 0; i < b->count && status == DONE; i++) {
+        status = plain_add(soft, &x) ? add_word(&x) : soft_atomic(&soft->fabric, &x);
+        bool last = ++slot == b->slots;
+        slot = last ? 0 : slot;
+        x.remote_at = first->remote_at + slot * b->step;
+        if (x.amo.fetch)
+            x.amo.result = (char *)first->amo.result + slot * b->step;
+    }
+    return status;
+}
+
+int soft_batch(struct fabric *fabric, enum verb verb, const struct xfer *first,
+               const struct fabric_batch *b)
+{
+    struct soft *soft = (struct soft *)fabric;
+    struct xfer x = *first;
+    bool copies = verb == VERB_WRITE || verb == VERB_READ;
+    if (soft->gpu || soft->command_head != soft->command_tail || x.length > SOFT_BATCH ||
+        (!copies && verb != VERB_ATOMIC))
+        return -EAGAIN;
+    char *here = x.local->address + x.at;
+    x.how &= ~HINT(INLINE);
+    if (!copies) {
+        x.how |= HINT(LL); /* the list is rung once, and done then */
+        return apply_list(soft, &x, b);
+    }
+    if (!all_acceptable(&x, b))
+        return -EAGAIN; /* one by one, the first that does not fit says so */
+    char *there = x.remote->address + x.remote_at;
+    copy_list(&x, b, verb == VERB_WRITE ? there : here, verb == VERB_WRITE ? here : there);
+    return DONE;
+}
+
 /* ---- the doorbell ---- */
 
 /* One piece of a queued copy: DONE, or -EAGAIN for more. */

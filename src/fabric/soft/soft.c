@@ -36,7 +36,8 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
 {
     *facts = (struct fabric_facts){
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
-        .honours = (1U << HINTS) - 1,
+        .batch_max = SOFT_BATCH,
+        .honours = ((1U << HINTS) - 1) & ~HINT(HRP),
         .target_polls = VERB(SEND) | VERB(AM),
         .max_inline = SOFT_IDC,
         .max_ll = SOFT_PIECE,
@@ -52,6 +53,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
         .gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY,
     };
     soft_describe_path(facts);
+    facts->why_not[HINT_HRP] = "the software NIC has no switch that could acknowledge";
     facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";
     facts->proves[VERB_RECV] = "the message is in the posted buffer";
@@ -265,4 +267,5 @@ const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
                                        .recv = soft_recv,
                                        .atomic = soft_atomic,
                                        .am = soft_am,
+                                       .batch = soft_batch,
                                        .poll = soft_poll};

@@ -15,6 +15,7 @@ enum {
     SOFT_FIRST_NIC = 0x12, /* the address of cxi0 */
     SOFT_PIDS = 511,
     SOFT_ENTRIES = 16,
+    SOFT_BATCH = 4096, /* bytes of an operation that goes in a list of its own */
     SOFT_QUEUE = 64,
     SOFT_IDC = 224,           /* bytes that fit into a command */
     SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
@@ -335,6 +336,8 @@ int soft_refuse_immediate(const struct xfer *x);
 /* ---- command.c: writes, reads, atomics, and the command queue ---- */
 
 int soft_write(struct fabric *fabric, const struct xfer *x);
+int soft_batch(struct fabric *fabric, enum verb verb, const struct xfer *first,
+               const struct fabric_batch *batch);
 int soft_read(struct fabric *fabric, const struct xfer *x);
 int soft_atomic(struct fabric *fabric, const struct xfer *x);
 

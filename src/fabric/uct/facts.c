@@ -185,6 +185,8 @@ static void hints(const struct weft_uct_port *port, struct fabric_facts *facts)
         facts->honours |= HINT(RENDEZVOUS);
     facts->why_not[HINT_INLINE] = "UCT chooses short, bcopy or zcopy by size";
     facts->why_not[HINT_LL] = "UCT issues at once";
+    facts->why_not[HINT_MORE] = "UCT batches by itself";
+    facts->why_not[HINT_HRP] = "UCT has no high-rate puts";
     facts->why_not[HINT_RESTRICTED] = "UCT has one order of operations";
     facts->why_not[HINT_MATCHING] = "UCT names memory by its key";
     facts->why_not[HINT_RENDEZVOUS] = facts->verbs & VERB(SEND)

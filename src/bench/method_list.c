@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list method: operations are posted together, rung once and waited for together, then the next
+ * list begins; the list is the window. Every list begins at the first place of the buffers. A
+ * sample is the time of a list. Both ways, an end that is done goes on, uncounted, until the other
+ * is done too: so each direction was measured while the other ran. */
+#include "bench/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- places ---- */
+
+static size_t step_of(const struct spec *spec, size_t size)
+{
+    size_t align = (size_t)spec->data.align;
+    return (size + align - 1) / align * align;
+}
+
+size_t list_bytes(const struct spec *spec)
+{
+    size_t all = step_of(spec, (size_t)spec->size.max) * (size_t)spec->pace.list;
+    return all < spec->data.most ? all : (size_t)spec->data.most;
+}
+
+/* A place whose whole step does not fit is not used, even if its bytes would. */
+struct slots list_slots(const struct spec *spec, size_t size)
+{
+    struct slots slots = {.step = step_of(spec, size)};
+    size_t fit = list_bytes(spec) / slots.step;
+    slots.count = (unsigned)(fit < spec->pace.list ? fit : spec->pace.list);
+    slots.count += !slots.count;
+    return slots;
+}
+
+/* ---- one list ---- */
+
+static inline void advance(struct xfer *x, const struct xfer *first, const struct slots *slots,
+                           unsigned *slot)
+{
+    if (++*slot == slots->count) {
+        *slot = 0;
+        x->at = first->at;
+        x->remote_at = first->remote_at;
+        x->amo.result = first->amo.result;
+        return;
+    }
+    x->at += slots->step;
+    x->remote_at += slots->step;
+    if (x->amo.result)
+        x->amo.result = (char *)x->amo.result + slots->step;
+}
+
+/* The last of as many as the fabric holds rings for them all. */
+static int post_singly(struct run *run)
+{
+    const struct xfer first = run->xfer;
+    uint64_t list = run->spec->pace.list, together = run->session->facts.depth;
+    unsigned more = HINT(MORE) & run->session->facts.honours, slot = 0;
+    int status = 0;
+    for (uint64_t i = 1; i <= list && !status; i++) {
+        run->xfer.how = i == list || i % together == 0 ? first.how : first.how | more;
+        status = flight_post(run);
+        advance(&run->xfer, &first, &run->slots, &slot);
+    }
+    run->xfer = first;
+    return status;
+}
+
+static inline int post(struct run *run)
+{
+    const struct fabric_batch batch = {.count = (unsigned)run->spec->pace.list,
+                                       .slots = run->slots.count,
+                                       .step = run->slots.step};
+    int got = -EAGAIN;
+    if (run->fabric->batch && run->size <= run->session->facts.batch_max)
+        got = run->fabric->batch(run->handle, run->op->verb, &run->xfer, &batch);
+    if (got == -EAGAIN)
+        return post_singly(run);
+    run->flight.pending += got == LATER;
+    return got < 0 ? got : 0;
+}
+
+static inline int one_list(struct run *run)
+{
+    int status = post(run);
+    run->flight.number += run->spec->pace.list;
+    return status ? status : flight_until(run, 0, 0);
+}
+
+/* ---- lists ---- */
+
+/* What came of so many lists. */
+static void fill(struct run *run, uint64_t lists)
+{
+    struct result *r = &run->out.result;
+    struct meter *m = &run->meter;
+    double size = (double)run->size, list = (double)run->spec->pace.list;
+    /* As the other end is told, so that both compute the same. */
+    m->done = lists * run->spec->pace.list;
+    r->elapsed_s = (double)clock_to_ps(&m->clock, m->elapsed) / 1e12;
+    double recent_s = (double)clock_to_ps(&m->clock, m->elapsed - m->reported_elapsed) / 1e12;
+    double recent = (double)(m->done - m->reported_done);
+    double typical_us = stats_median_ps(m->stats) / 1e6;
+    r->us_per_unit = 1e-6;
+    r->count = m->done;
+    r->bytes = m->done * run->size;
+    r->latency_us =
+        (struct figure){.typical = typical_us, .recent = NAN, .overall = m->stats->mean_ps / 1e6};
+    r->rate = (struct figure){.typical = typical_us > 0 ? list * 1e6 / typical_us : 0,
+                              .recent = recent_s > 0 ? recent / recent_s : 0,
+                              .overall = r->elapsed_s > 0 ? (double)r->count / r->elapsed_s : 0};
+    r->bandwidth = (struct figure){.typical = r->rate.typical * size,
+                                   .recent = r->rate.recent * size,
+                                   .overall = r->rate.overall * size};
+}
+
+static int tell_interval(struct run *run, uint64_t lists)
+{
+    struct meter *m = &run->meter;
+    struct report *report = run->out.report;
+    struct keepalive keepalive;
+    int status = 0;
+    fill(run, lists);
+    keepalive_begin(&keepalive, run->session->peer, 0);
+    if (report->ops->interval)
+        status = report->ops->interval(report, &run->out.result);
+    keepalive_end(&keepalive);
+    m->reported_done = m->done;
+    m->reported_elapsed = m->elapsed;
+    return status;
+}
+
+static void tell_progress(struct run *run, uint64_t lists, uint64_t now)
+{
+    struct run_output *out = &run->out;
+    const struct meter *m = &run->meter;
+    if (!out->report || !out->report->ops->progress)
+        return;
+    out->progress.size = run->size;
+    out->progress.share = m->duration ? (double)(m->elapsed + now - m->begin) / (double)m->duration
+                                      : (double)lists / (double)run->spec->count.iterations;
+    out->report->ops->progress(out->report, &out->progress);
+}
+
+/* TURN_ON, TURN_END or -errno. */
+static int turn(struct run *run, uint64_t lists, uint64_t now)
+{
+    int what = meter_turn(run, now);
+    if (what >= 0 && run->meter.looked == now)
+        tell_progress(run, lists, now);
+    if (what != TURN_PAUSE)
+        return what;
+    meter_stop(run);
+    int status = tell_interval(run, lists);
+    meter_start(run);
+    return status ? status : TURN_ON;
+}
+
+/* With what the op, or verifying, needs around a list: the clock stands still meanwhile. */
+static int surrounded(struct run *run, uint64_t number, uint64_t *ticks)
+{
+    const struct op_verify *verify = &run->op->verify;
+    meter_stop(run);
+    int status = verify->before ? verify->before(run, number) : 0;
+    meter_go_on(run);
+    if (!status)
+        status = one_list(run);
+    *ticks = clock_read_unfenced(&run->meter.clock) - run->meter.begin;
+    if (status || !run->verify || !verify->after)
+        return status;
+    meter_stop(run);
+    status = verify->after(run, number);
+    meter_go_on(run);
+    return status;
+}
+
+static int timed(struct run *run, uint64_t *ticks)
+{
+    uint64_t begin = clock_read_unfenced(&run->meter.clock);
+    int status = one_list(run);
+    *ticks = clock_read_unfenced(&run->meter.clock) - begin;
+    return status;
+}
+
+/* Lists number, number + 1, ... up to count, or until the duration has passed. */
+static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, uint64_t *done)
+{
+    bool more = run->verify || run->op->traits & OP_STEPS;
+    int what = TURN_ON;
+    meter_start(run);
+    while (*done < count && what == TURN_ON) {
+        uint64_t ticks;
+        int status = more ? surrounded(run, number + *done, &ticks) : timed(run, &ticks);
+        if (status) {
+            what = status;
+            break;
+        }
+        if (keep) {
+            uint64_t ps = clock_to_ps(&run->meter.clock, ticks);
+            stats_add(run->meter.stats, &ps, 1);
+        }
+        ++*done;
+        uint64_t now = clock_read_unfenced(&run->meter.clock);
+        if (now >= run->meter.next)
+            what = turn(run, *done, now);
+    }
+    meter_stop(run);
+    return what < 0 ? what : 0;
+}
+
+static int initiate(struct run *run)
+{
+    const struct spec_count *count = &run->spec->count;
+    struct interference now;
+    struct meter fresh = run->meter;
+    uint64_t warm = 0, done = 0;
+    run->meter.duration = run->meter.interval = 0;
+    int status = iterate(run, 0, count->warmup, false, &warm);
+    if (status)
+        return status;
+    run->meter = fresh;
+    status = iterate(run, warm, count->duration_ms ? UINT64_MAX : count->iterations, true, &done);
+    fill(run, done);
+    run->out.result.final = true;
+    run->out.result.warmup = warm;
+    meter_judge(run);
+    interference_now(&now);
+    interference_add(&run->out.result.interference, &run->meter.before, &now);
+    return status;
+}
+
+/* ---- the other end ---- */
+
+/* Both ways: what an end does that is done before the other. */
+static int go_on(void *arg)
+{
+    return one_list(arg);
+}
+
+static int look(void *arg)
+{
+    int got = flight_poll(arg);
+    if (!got)
+        run_idle(arg);
+    return got < 0 ? got : 0;
+}
+
+/* Neither end may stop polling before the other's last list is over. */
+static int both_stop(struct run *run, uint64_t *count)
+{
+    struct msg mine, theirs;
+    struct peer *peer = run->session->peer;
+    int status = msg_print(&mine, "stopped=%" PRIu64 "\n", run->flight.number);
+    if (!status)
+        status = peer_send(peer, &mine);
+    if (!status)
+        status = peer_recv(peer, &theirs, look, run);
+    if (!status && msg_number(&theirs, "stopped", count))
+        status = fail(-EPROTO, "the %s's last message cannot be read", peer->other);
+    return status;
+}
+
+static int respond(struct run *run)
+{
+    uint64_t count;
+    bool both = run->spec->both_ways;
+    int status = run_serve(run, both ? go_on : run_progress(run), &count);
+    if (!status && both)
+        status = both_stop(run, &count);
+    if (!status && run->flight.ack.local && count != run->flight.arrivals)
+        status = fail(-EPROTO, "%" PRIu64 " messages were sent, %" PRIu64 " came", count,
+                      run->flight.arrivals);
+    return status;
+}
+
+/* ---- the table ---- */
+
+static const char *samples(const struct spec *spec)
+{
+    (void)spec;
+    return "list time";
+}
+
+static int check(const struct spec *spec, const struct op *op)
+{
+    if (!op->list.form)
+        return fail(-EINVAL, "%s is not done in lists", op_called(spec));
+    if (spec->size.max > spec->data.most)
+        return fail(-EINVAL, "a buffer of at most %" PRIu64 " bytes does not hold %" PRIu64,
+                    spec->data.most, spec->size.max);
+    if (!spec->count.iterations && !spec->count.duration_ms)
+        return fail(-EINVAL, "lists without an end: give a number of them or a duration");
+    return 0;
+}
+
+const struct method method_list = {.name = "list",
+                                   .both_ways = "lists both ways",
+                                   .lists = true,
+                                   .legs = 1,
+                                   .samples = samples,
+                                   .check = check,
+                                   .initiate = initiate,
+                                   .respond = respond};
