@@ -25,6 +25,7 @@ struct op_words {
     const char *number;    /* title of the column that numbers samples: WriteNum */
     const char *size;      /* title of the first column: RDMA Size[B] */
     int size_width;
+    const char *rate; /* lists: title of the column of rates; NULL: the method's */
 };
 
 enum {
@@ -115,11 +116,13 @@ const char *op_called(const struct spec *spec);
 
 struct result;
 
-/* A column of results. */
+/* A column of results: microseconds, MB/s, or millions a second. */
+enum column_kind { COLUMN_TIME, COLUMN_BANDWIDTH, COLUMN_RATE };
 struct column {
     const char *title;
-    double (*us)(const struct result *result);
+    double (*value)(const struct result *result);
     bool spread; /* of the samples: may be less than the clock resolves, if they are not */
+    enum column_kind kind;
 };
 
 /* How it is measured. A file of its own, method_NAME.c, and a line in methods.def. */
@@ -179,6 +182,8 @@ struct result {
     struct interference interference;
     uint64_t reverse_count; /* both ways: what the other end sent meanwhile */
     double reverse_elapsed_s;
+    uint64_t recent_count; /* lists: since the last report, and how long that took */
+    double recent_s;
     bool complete, final;
 };
 

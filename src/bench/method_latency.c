@@ -304,10 +304,10 @@ static double deviation(const struct result *r)
     return stats_deviation_ps(r->stats) / ps_per_us;
 }
 
-static const struct column columns[] = {{"Min[us]", least, false},
-                                        {"Max[us]", most, false},
-                                        {"Mean[us]", mean, false},
-                                        {"StdDev[us]", deviation, true},
+static const struct column columns[] = {{.title = "Min[us]", .value = least},
+                                        {.title = "Max[us]", .value = most},
+                                        {.title = "Mean[us]", .value = mean},
+                                        {.title = "StdDev[us]", .value = deviation, .spread = true},
                                         {0}};
 
 static const char *samples(const struct spec *spec)

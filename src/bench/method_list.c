@@ -16,7 +16,7 @@ static size_t step_of(const struct spec *spec, size_t size)
     return (size + align - 1) / align * align;
 }
 
-size_t list_bytes(const struct spec *spec)
+size_t spec_list_bytes(const struct spec *spec)
 {
     size_t all = step_of(spec, (size_t)spec->size.max) * (size_t)spec->pace.list;
     return all < spec->data.most ? all : (size_t)spec->data.most;
@@ -26,7 +26,7 @@ size_t list_bytes(const struct spec *spec)
 struct slots list_slots(const struct spec *spec, size_t size)
 {
     struct slots slots = {.step = step_of(spec, size)};
-    size_t fit = list_bytes(spec) / slots.step;
+    size_t fit = spec_list_bytes(spec) / slots.step;
     slots.count = (unsigned)(fit < spec->pace.list ? fit : spec->pace.list);
     slots.count += !slots.count;
     return slots;
@@ -82,8 +82,9 @@ static inline int post(struct run *run)
 
 static inline int one_list(struct run *run)
 {
-    int status = post(run);
+    /* Some may be acknowledged before the last is posted. */
     run->flight.number += run->spec->pace.list;
+    int status = post(run);
     return status ? status : flight_until(run, 0, 0);
 }
 
@@ -99,15 +100,16 @@ static void fill(struct run *run, uint64_t lists)
     m->done = lists * run->spec->pace.list;
     r->elapsed_s = (double)clock_to_ps(&m->clock, m->elapsed) / 1e12;
     double recent_s = (double)clock_to_ps(&m->clock, m->elapsed - m->reported_elapsed) / 1e12;
-    double recent = (double)(m->done - m->reported_done);
     double typical_us = stats_median_ps(m->stats) / 1e6;
     r->us_per_unit = 1e-6;
+    r->recent_count = m->done - m->reported_done;
+    r->recent_s = recent_s;
     r->count = m->done;
     r->bytes = m->done * run->size;
     r->latency_us =
         (struct figure){.typical = typical_us, .recent = NAN, .overall = m->stats->mean_ps / 1e6};
     r->rate = (struct figure){.typical = typical_us > 0 ? list * 1e6 / typical_us : 0,
-                              .recent = recent_s > 0 ? recent / recent_s : 0,
+                              .recent = recent_s > 0 ? (double)r->recent_count / recent_s : 0,
                               .overall = r->elapsed_s > 0 ? (double)r->count / r->elapsed_s : 0};
     r->bandwidth = (struct figure){.typical = r->rate.typical * size,
                                    .recent = r->rate.recent * size,
@@ -275,6 +277,31 @@ static int respond(struct run *run)
 
 /* ---- the table ---- */
 
+/* Of both directions together, operations and all they come to per second. */
+static double together(const struct result *r)
+{
+    double mine = r->elapsed_s > 0 ? (double)r->count / r->elapsed_s : 0;
+    double theirs = r->reverse_elapsed_s > 0 ? (double)r->reverse_count / r->reverse_elapsed_s : 0;
+    return mine + theirs;
+}
+
+static double megabytes(const struct result *r)
+{
+    return together(r) * (double)r->size / 1e6;
+}
+
+/* In packets of the fabric that the tools were made for. */
+enum { PACKET_BYTES = 2048 };
+
+static double packets(const struct result *r)
+{
+    return together(r) * (double)((r->size + PACKET_BYTES - 1) / PACKET_BYTES) / 1e6;
+}
+
+static const struct column columns[] = {{"BW[MB/s]", megabytes, .kind = COLUMN_BANDWIDTH},
+                                        {"PktRate[Mpkt/s]", packets, .kind = COLUMN_RATE},
+                                        {0}};
+
 static const char *samples(const struct spec *spec)
 {
     (void)spec;
@@ -297,6 +324,7 @@ const struct method method_list = {.name = "list",
                                    .both_ways = "lists both ways",
                                    .lists = true,
                                    .legs = 1,
+                                   .columns = columns,
                                    .samples = samples,
                                    .check = check,
                                    .initiate = initiate,

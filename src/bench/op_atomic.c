@@ -334,8 +334,11 @@ static const struct op_words words = {.help = {"Atomic", "AMOs"},
                                       .number = "OpNum",
                                       .size = "AMO Size[B]",
                                       .size_width = 11};
-static const struct op_words list_words = {
-    .help = {"Atomic", "AMOs"}, .many = "Ops", .size = "AMO Size[B]", .size_width = 12};
+static const struct op_words list_words = {.help = {"Atomic", "AMOs"},
+                                           .many = "Ops",
+                                           .size = "AMO Size[B]",
+                                           .size_width = 12,
+                                           .rate = "OpRate[M/s]"};
 
 #define ATOMIC                                                                                     \
     .name = "atomic", .verb = VERB_ATOMIC, .verbs = VERB(ATOMIC) | VERB(WRITE),                    \

@@ -26,7 +26,7 @@ static size_t list_receive_at(const struct spec *spec)
     const struct op *op = op_of(spec);
     if (op->list.front)
         return rounded(op->list.front(spec));
-    return spec->both_ways ? rounded(list_bytes(spec)) : 0;
+    return spec->both_ways ? rounded(spec_list_bytes(spec)) : 0;
 }
 
 size_t run_receive_at(const struct spec *spec)
@@ -42,7 +42,7 @@ size_t run_buffer_bytes(const struct spec *spec)
 {
     size_t half = run_receive_at(spec);
     if (method_of(spec)->lists)
-        return half + list_bytes(spec);
+        return half + spec_list_bytes(spec);
     return half ? 2 * half : (size_t)spec->size.max;
 }
 

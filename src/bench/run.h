@@ -182,8 +182,7 @@ unsigned run_hints(const struct run *run);
 size_t run_receive_at(const struct spec *spec);
 size_t run_buffer_bytes(const struct spec *spec);
 
-/* Lists: bytes of all places together, and where they are for a size. */
-size_t list_bytes(const struct spec *spec);
+/* Lists: where the places are for a size. */
 struct slots list_slots(const struct spec *spec, size_t size);
 
 /* Asks the other end over the control connection; answer must be this, if not NULL. */

@@ -152,6 +152,13 @@ void hint_judge(const struct hint_question *question, enum hint hint, struct hin
 /* "soft:cxi0": the device as it may be typed. */
 void session_device(const struct session *session, char *text, size_t room);
 
+/* Lists: does the fabric take a whole one in one call? */
+static inline bool session_takes_lists(const struct session *session, const struct spec *spec)
+{
+    return session->fabric->batch && spec->size.max <= session->facts.batch_max &&
+           op_of(spec)->verbs & (VERB(WRITE) | VERB(READ) | VERB(ATOMIC));
+}
+
 /* Is the memory of either end on a GPU? */
 static inline bool session_any_gpu(const struct session *session)
 {

@@ -123,6 +123,9 @@ int spec_decode(struct spec *spec, const struct msg *text);
 /* Were both ends asked for the same? If not, the sentence names the row and both values. */
 int spec_compare(const struct spec *client, const struct spec *server);
 
+/* Lists: bytes of all places together. */
+size_t spec_list_bytes(const struct spec *spec);
+
 /* The next size after one; 0: that was the last. */
 static inline uint64_t spec_next_size(const struct spec *spec, uint64_t size)
 {

@@ -35,6 +35,7 @@ enum { HELP_COLUMN = 26 };
 static int help_row(const struct opt *row, const struct opt_words *words, struct msg *text)
 {
     char left[64], help[1024], letter[8] = "    ";
+    int column = words && words->column ? words->column : HELP_COLUMN;
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     bool word = row->word && !(row->flags & OPT_BARE);
@@ -42,15 +43,15 @@ static int help_row(const struct opt *row, const struct opt_words *words, struct
              word ? row->word : "");
     opt_expand(row, row->help, words, help, sizeof help);
     /* A left part that is too long gets a line of its own. */
-    bool beside = strlen(left) + 1 < HELP_COLUMN;
-    int status = beside ? msg_add(text, "%-*s", HELP_COLUMN, left)
-                        : msg_add(text, "%s\n%*s", left, HELP_COLUMN, "");
+    bool beside = strlen(left) + 1 < (size_t)column;
+    int status =
+        beside ? msg_add(text, "%-*s", column, left) : msg_add(text, "%s\n%*s", left, column, "");
     char *rest = NULL;
     for (char *line = strtok_r(help, "\n", &rest); line && !status;) {
         status = msg_add(text, "%s\n", line);
         line = strtok_r(NULL, "\n", &rest);
         if (line && !status)
-            status = msg_add(text, "%*s", HELP_COLUMN, "");
+            status = msg_add(text, "%*s", column, "");
     }
     return status;
 }

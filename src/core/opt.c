@@ -291,6 +291,10 @@ void opt_defaults(struct opt_set *set)
     for (const struct opt *row = set->rows; !last(row); row++)
         if (row->type != OPT_LINE)
             to_default(set, row);
+    /* Of two rows with one field, the one that the set has counts. */
+    for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row))
+        if (row->type != OPT_LINE)
+            to_default(set, row);
 }
 
 void opt_format(const struct opt *given, const void *base, char *text, size_t room)

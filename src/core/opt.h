@@ -126,6 +126,7 @@ void opt_adopt(struct opt_set *set, const void *before,
 /* What {Op} and {ops} stand for. */
 struct opt_words {
     const char *Op, *ops;
+    int column; /* where the help of an option begins; 0: the usual */
 };
 
 /* Puts template with its placeholders replaced into text. */

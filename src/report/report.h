@@ -170,6 +170,7 @@ struct report_table {
     const char *title;
     const struct opt_set *set;
     const double *percentiles; /* extra columns; ends with 0 */
+    bool gbits;                /* bandwidth in Gb/s, not in MB/s */
     const struct facts *facts;
     int width;   /* of separators */
     bool titled; /* column titles are printed */

@@ -55,13 +55,26 @@ static void header(struct report_table *t)
                 header_line(t, row);
 }
 
+/* Widths and decimals by kind. Bandwidth is in MB/s, or in Gb/s on request. */
+static const struct {
+    int width, decimals;
+} kinds[] = {[COLUMN_TIME] = {COLUMN, 0}, [COLUMN_BANDWIDTH] = {8, 2}, [COLUMN_RATE] = {15, 6}};
+
+static const char *title_of(const struct report_table *t, const struct column *c)
+{
+    const char *rate = t->facts->op->words->rate;
+    if (c->kind == COLUMN_RATE && rate)
+        return rate;
+    return c->kind == COLUMN_BANDWIDTH && t->gbits ? "BW[Gb/s]" : c->title;
+}
+
 static int table_begin(struct report *report, const struct facts *facts)
 {
     struct report_table *t = (struct report_table *)report;
     t->facts = facts;
     t->width = facts->op->words->size_width + COLUMN + 2;
     for (const struct column *c = facts->method->columns; c->title; c++)
-        t->width += COLUMN + 2;
+        t->width += kinds[c->kind].width + 2;
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
         t->width += 2 + percentile_title(*p, title, sizeof title);
@@ -96,7 +109,7 @@ static void titles(struct report_table *t)
         separator(t);
     fprintf(t->out, "%*s  %*s", words->size_width, words->size, COLUMN, words->many);
     for (const struct column *c = t->facts->method->columns; c->title; c++)
-        fprintf(t->out, "  %*s", COLUMN, c->title);
+        fprintf(t->out, "  %*s", kinds[c->kind].width, title_of(t, c));
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
         int width = percentile_title(*p, title, sizeof title);
@@ -117,15 +130,28 @@ static void cell(const struct report_table *t, int width, const struct result *r
     fprintf(t->out, "  %*s", width, text);
 }
 
+static void figure(const struct report_table *t, const struct column *c, double value)
+{
+    if (c->kind == COLUMN_BANDWIDTH && t->gbits)
+        value *= 8e-3;
+    fprintf(t->out, "  %*.*f", kinds[c->kind].width, kinds[c->kind].decimals, value);
+}
+
 static int table_row(struct report *report, const struct result *result)
 {
     struct report_table *t = (struct report_table *)report;
     if (!t->titled)
         titles(t);
-    fprintf(t->out, "%*" PRIu64 "  %*" PRIu64, t->facts->op->words->size_width, result->size,
-            COLUMN, result->count);
+    fprintf(t->out, "%*" PRIu64 "  ", t->facts->op->words->size_width, result->size);
+    if (t->facts->initiator || t->facts->spec->both_ways)
+        fprintf(t->out, "%*" PRIu64, COLUMN, result->count);
+    else
+        fprintf(t->out, "%*s", COLUMN, "-");
     for (const struct column *c = t->facts->method->columns; c->title; c++)
-        cell(t, COLUMN, result, c->us(result), c->spread && result->sampling.resolved);
+        if (c->kind == COLUMN_TIME)
+            cell(t, COLUMN, result, c->value(result), c->spread && result->sampling.resolved);
+        else
+            figure(t, c, c->value(result));
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
         struct percentile at;
@@ -140,10 +166,24 @@ static int table_row(struct report *report, const struct result *result)
     return report_flush(t->out);
 }
 
+/* A row of a run that goes on: what came since the last. */
+static int table_interval(struct report *report, const struct result *result)
+{
+    struct report_table *t = (struct report_table *)report;
+    struct result since = *result;
+    if (!t->facts->method->lists)
+        return 0;
+    since.count = result->recent_count;
+    since.elapsed_s = result->recent_s;
+    since.stats = NULL;
+    since.reverse_count = 0;
+    return table_row(report, &since);
+}
+
 static int table_end(struct report *report, int status)
 {
     struct report_table *t = (struct report_table *)report;
-    if (!t->facts->initiator) {
+    if (!t->facts->initiator && !t->facts->method->lists) {
         fprintf(t->out, "See client for results.\n");
         t->open = true;
     } else if (status) {
@@ -159,6 +199,7 @@ static int table_end(struct report *report, int status)
 static const struct report_ops table_ops = {.name = "table",
                                             .begin = table_begin,
                                             .sample = table_sample,
+                                            .interval = table_interval,
                                             .row = table_row,
                                             .end = table_end};
 

@@ -60,27 +60,31 @@ static int help_atomics(struct msg *text)
     return status ? status : help_names("Atomic Types", amo_type_names, text);
 }
 
+/* Where the text of options begins. */
+enum { USUAL_COLUMN = 26, LIST_COLUMN = 25 };
+
 static int print_help(const struct command *c)
 {
-    const struct opt_words *words = &c->op->words->help;
+    struct opt_words words = c->op->words->help;
     struct msg text;
+    words.column = method_of(&c->options.spec)->lists ? LIST_COLUMN : USUAL_COLUMN;
     int status = msg_print(&text,
                            "Usage:\n"
                            "  %s [-d DEV] [-p PORT]\n"
-                           "                          Start a server and wait for connection\n"
+                           "%*sStart a server and wait for connection\n"
                            "  %s ADDR [OPTIONS]\n"
-                           "                          Connect to server with address ADDR\n"
+                           "%*sConnect to server with address ADDR\n"
                            "\n"
                            "Options:\n",
-                           shell_program, shell_program);
+                           shell_program, words.column, "", shell_program, words.column, "");
     if (!status)
-        status = opt_help(&c->set, words, 0, &text);
+        status = opt_help(&c->set, &words, 0, &text);
     if (!status && c->set.takes & CXI_AMO)
         status = help_atomics(&text);
     if (!status)
         status = msg_add(&text, "\nWeft options:\n");
     if (!status)
-        status = opt_help(&c->set, words, OPT_OURS, &text);
+        status = opt_help(&c->set, &words, OPT_OURS, &text);
     if (status)
         return status;
     fputs(text.bytes, stdout);
@@ -248,6 +252,7 @@ static int serve(void *arg, struct peer *peer)
     struct session *s = &c->session;
     (void)peer;
     report_table_open(&c->table, serve_output(), c->tool->title, &c->set, NULL);
+    c->table.gbits = c->own.options.gbits;
     int status = session_await(s);
     if (!status)
         status = session_measure(s, &c->options.spec, &c->table.report);
@@ -323,6 +328,7 @@ static int prepare_output(struct command *c, int argc, char **argv)
     int status = output_open(&c->output, &c->options.output, &author, &c->table.report);
     c->output.entry.test = c->op->name;
     report_table_open(&c->table, stdout, c->tool->title, &c->set, c->output.percentiles);
+    c->table.gbits = c->options.gbits;
     return status;
 }
 
@@ -342,7 +348,8 @@ static void begin(struct command *c, const struct cxi_tool *tool)
     spec->op = choice_of(op_names, tool->op);
     spec->method = choice_of(method_names, tool->method);
     c->op = op_of(spec);
-    c->set = (struct opt_set){.rows = cxi_rows, .takes = cxi_takes(c->op), .base = &c->options};
+    c->set = (struct opt_set){
+        .rows = cxi_rows, .takes = cxi_takes(c->op, method_of(spec)), .base = &c->options};
     c->local = (struct local){.out = -1, .errors = -1};
     opt_defaults(&c->set);
 }

@@ -21,6 +21,8 @@ struct cxi_options {
     int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
     int gpu_type;           /* this end's: 1 + place in memory_vendors, 0: whatever there is */
     int huge;               /* 0, or the choice of --use-hp */
+    uint64_t interval_s;    /* lists: a row this often; 0: only the last */
+    bool gbits;             /* bandwidth in Gb/s */
     bool local, loop, list, help, version;
     char bind[256];
     struct access access;
@@ -29,17 +31,26 @@ struct cxi_options {
     const char *address; /* NULL: a server, or local */
 };
 
-/* Rows are taken by what the op has: bits. */
+/* Rows are taken by what the op has, or by what an op of one half of the family has: bits. */
 enum {
     CXI_SIZED = 1,
     CXI_AMO = 2,
     CXI_IDC = 4,
     CXI_IDC_SEND = 8, /* IDC of an op that has rendezvous too */
     CXI_RESTRICTED = 16,
-    CXI_RENDEZVOUS = 32,
-    CXI_ALL = 64
+    CXI_LAT = 32, /* latency */
+    CXI_LAT_SIZED = 64,
+    CXI_LAT_AMO = 128,
+    CXI_LAT_PULLS = 256, /* rendezvous */
+    CXI_BW = 512,        /* bandwidth, of lists */
+    CXI_BW_SIZED = 1024,
+    CXI_BW_AMO = 2048,
+    CXI_BW_PULLS = 4096,
+    CXI_BW_HRP = 8192, /* of what has sizes */
+    CXI_BW_HRP_AMO = 16384,
+    CXI_ALL = 32768
 };
-unsigned cxi_takes(const struct op *op);
+unsigned cxi_takes(const struct op *op, const struct method *method);
 extern const struct opt cxi_rows[];
 
 /* The choices of --use-hp, as memory kinds are named. */

@@ -53,6 +53,8 @@ int cxi_check(struct cxi_options *o, struct opt_set *set)
         spec->count.iterations = 0;
         opt_resolved(set, "iters", "duration");
     }
+    if (method_of(spec)->lists)
+        spec->local.interval_ms = o->interval_s * 1000;
     spec_settle(spec);
     return spec_check(spec);
 }

@@ -17,8 +17,35 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
     {                                                                                              \
         .type = OPT_LINE, .header = (place), .label = (words), .show = (value), .takes = CXI_SIZED \
     }
+#define LAT_LINE(place, words, value)                                                              \
+    {                                                                                              \
+        .type = OPT_LINE, .header = (place), .label = (words), .show = (value),                    \
+        .takes = CXI_LAT_SIZED                                                                     \
+    }
+#define BW_LINE(place, words, value)                                                               \
+    {                                                                                              \
+        .type = OPT_LINE, .header = (place), .label = (words), .show = (value),                    \
+        .takes = CXI_BW_SIZED                                                                      \
+    }
 
 /* clang-format off */
+#define LISTS(usual, tools) \
+    {.letter = 'n', .name = "iters", OF(ITERATIONS), .min = 1, \
+     .max = UINT64_MAX, .fallback = (usual), .word = "ITERS", .takes = (tools), \
+     .help = "Number of iterations to run (default: {default})", \
+     .header = AT_ITERS, .label = "Iterations", .show = cxi_show_iters}
+#define SIZES(usual, tools) \
+    {.letter = 's', .name = "size", OF(SIZE), \
+     .fallback = (usual), .word = "MIN[:MAX]", .takes = (tools), \
+     .help = "{Op} size or range to use (default: {default})\n" \
+             "Ranges must be powers of 2 (e.g. \"1:8192\")\n" \
+             "The maximum size is 4294967295", \
+     .header = AT_SIZE, .label = "{Op} Size", .show = cxi_show_size}
+#define LIST_SIZE(usual, tools, text) \
+    {.letter = 'l', .name = "list-size", OF(LIST), .fallback = (usual), \
+     .word = "SIZE", .takes = (tools), .help = (text), \
+     .header = AT_LIST, .label = "List Size", .show = cxi_show_list}
+
 const struct opt cxi_rows[] = {
     {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
      .fallback = "cxi0", .word = "DEV", .takes = CXI_ALL,
@@ -43,29 +70,30 @@ const struct opt cxi_rows[] = {
      .word = "TYPE", .takes = CXI_SIZED,
      .help = "GPU type (AMD or NVIDIA or INTEL) (default type determined\n"
              "by discovered GPU files on system)"},
-    {.letter = 'n', .name = "iters", OF(ITERATIONS), .min = 1,
-     .max = UINT64_MAX, .fallback = "100", .word = "ITERS", .takes = CXI_ALL,
-     .help = "Number of iterations to run (default: {default})",
-     .header = AT_ITERS, .label = "Iterations", .show = cxi_show_iters},
+    LISTS("100", CXI_LAT),
+    LISTS("1000", CXI_BW_SIZED),
+    LISTS("10000", CXI_BW_AMO),
     {.letter = 'D', .name = "duration", OF(DURATION), .scale = 1000, .min = 1,
      .max = 1000000, .word = "SEC", .takes = CXI_ALL,
      .help = "Run for the specified number of seconds",
      .header = AT_DURATION, .label = "Duration", .show = cxi_show_duration},
     {.name = "warmup", OF(WARMUP),
-     .fallback = "10", .word = "WARMUP", .takes = CXI_ALL,
+     .fallback = "10", .word = "WARMUP", .takes = CXI_LAT,
      .help = "Number of warmup iterations to run (default: {default})",
      .header = AT_WARMUP, .label = "Warmup Iters"},
     {.name = "latency-gap", OF(GAP), .scale = 1000, .max = 3600000000,
-     .fallback = "1000", .word = "USEC", .takes = CXI_ALL,
+     .fallback = "1000", .word = "USEC", .takes = CXI_LAT,
      .help = "Number of microseconds to wait between each\n"
              "iteration (default: {default})",
      .header = AT_GAP, .label = "Inter-Iter Gap", .show = cxi_show_gap},
-    {.letter = 's', .name = "size", OF(SIZE),
-     .fallback = "8", .word = "MIN[:MAX]", .takes = CXI_SIZED,
-     .help = "{Op} size or range to use (default: {default})\n"
-             "Ranges must be powers of 2 (e.g. \"1:8192\")\n"
-             "The maximum size is 4294967295",
-     .header = AT_SIZE, .label = "{Op} Size", .show = cxi_show_size},
+    SIZES("8", CXI_LAT_SIZED),
+    SIZES("65536", CXI_BW_SIZED),
+    LIST_SIZE("256", CXI_BW_SIZED,
+              "Number of {ops} per iteration, all pushed to\n"
+              "the Tx CQ prior to initiating xfer (default: {default})"),
+    LIST_SIZE("4096", CXI_BW_AMO,
+              "Number of writes per iteration, all pushed to the\n"
+              "initiator CQ prior to initiating xfer (default: {default})"),
     {.letter = 'A', .name = "atomic-op", OF(AMO_OP), .fallback = "SUM", .word = "OP",
      .takes = CXI_AMO, .flags = OPT_BARE, .help = "The atomic operation to use (default: {default})",
      .header = AT_AMO_OP, .label = "Atomic Op", .show = cxi_show_amo_op},
@@ -74,6 +102,12 @@ const struct opt cxi_rows[] = {
     {.letter = 'T', .name = "atomic-type", OF(AMO_TYPE), .fallback = "UINT64", .word = "TYPE",
      .takes = CXI_AMO, .flags = OPT_BARE, .help = "The atomic type to use (default: {default})",
      .header = AT_AMO_TYPE, .label = "Atomic Type", .show = cxi_show_amo_type},
+    {.letter = 'b', .name = "bidirectional", OF(BOTH_WAYS), .takes = CXI_BW,
+     .help = "Measure bidirectional bandwidth",
+     .header = AT_BOTH_WAYS, .label = "Bidirectional", .show = cxi_show_both_ways},
+    {.letter = 'R', .name = "rdzv", OF(RENDEZVOUS), .takes = CXI_BW_PULLS,
+     .help = "Use rendezvous PUTs",
+     .header = AT_RENDEZVOUS, .label = "Rendezvous PUTs", .show = cxi_show_puts},
     {.name = "fetching", OF(FETCHING), .takes = CXI_AMO,
      .help = "Use fetching AMOs"},
     {.name = "matching", OF(MATCHING), .takes = CXI_AMO,
@@ -82,23 +116,36 @@ const struct opt cxi_rows[] = {
     {.name = "unrestricted", OF(UNRESTRICTED), .takes = CXI_RESTRICTED,
      .help = "Use unrestricted {ops}",
      .header = AT_RESTRICTED, .label = "Restricted", .show = cxi_show_restricted},
+    {.name = "no-hrp", OF(NO_HRP), .takes = CXI_BW_HRP,
+     .help = "Do not use High Rate Puts for sizes <= 2048 bytes",
+     .header = AT_HRP, .label = "HRP", .show = cxi_show_hrp},
+    {.name = "no-hrp", OF(NO_HRP), .takes = CXI_BW_HRP_AMO, .help = "Do not use High Rate Puts",
+     .header = AT_HRP, .label = "HRP", .show = cxi_show_hrp},
     {.name = "no-idc", OF(NO_IDC), .takes = CXI_IDC, .help = "Do not use Immediate Data Cmds",
      .header = AT_IDC, .label = "IDC", .show = cxi_show_idc},
     {.name = "no-idc", OF(NO_IDC), .takes = CXI_IDC_SEND,
      .help = "Do not use Immediate Data Cmds for sizes <= 224 bytes",
      .header = AT_IDC, .label = "IDC", .show = cxi_show_idc},
-    {.name = "no-ll", OF(NO_LL), .takes = CXI_ALL,
+    {.name = "no-ll", OF(NO_LL), .takes = CXI_LAT,
      .help = "Do not use Low-Latency command issuing",
      .header = AT_LL, .label = "LL Cmd Launch", .show = cxi_show_ll},
-    {.letter = 'R', .name = "rdzv", OF(RENDEZVOUS), .takes = CXI_RENDEZVOUS, .help = "Use rendezvous PUTs",
+    {.letter = 'R', .name = "rdzv", OF(RENDEZVOUS), .takes = CXI_LAT_PULLS, .help = "Use rendezvous PUTs",
      .header = AT_RENDEZVOUS, .label = "Rendezvous", .show = cxi_show_rendezvous},
-    {.name = "report-all", OF(KEEP_SAMPLES), .takes = CXI_AMO,
+    {.name = "report-all", OF(KEEP_SAMPLES), .takes = CXI_LAT_AMO,
      .help = "Report all latency measurements individually",
      .header = AT_RESULTS, .label = "Results Reported", .show = cxi_show_results},
-    {.name = "report-all", OF(KEEP_SAMPLES), .takes = CXI_SIZED,
+    {.name = "report-all", OF(KEEP_SAMPLES), .takes = CXI_LAT_SIZED,
      .help = "Report all latency measurements individually\n"
              "This option is ignored when using --duration",
      .header = AT_RESULTS, .label = "Results Reported", .show = cxi_show_results},
+    {.name = "buf-sz", OF(MOST), .fallback = "4294967296", .word = "SIZE", .takes = CXI_BW_SIZED,
+     .help = "The max TX/RDMA buffer size, specified in bytes\n"
+             "If (size * list_size) > buf_sz, {ops} will overlap\n"
+             "(default: {default})",
+     .header = AT_BUFFER, .label = "Max RDMA Buf", .show = cxi_show_buffer},
+    {.name = "buf-align", OF(ALIGN), .fallback = "64", .word = "ALIGN", .takes = CXI_BW_SIZED,
+     .help = "Byte-alignment of {ops} in the buffer (default: {default})",
+     .header = AT_ALIGN, .label = "RDMA Buf Align"},
     {.name = "use-hp", .type = OPT_CHOICE, FIELD(huge), .choices = cxi_huge,
      .word = "SIZE", .takes = CXI_SIZED,
      .help = "Attempt to use huge pages when allocating\n"
@@ -112,17 +159,26 @@ const struct opt cxi_rows[] = {
      .help = "Print the version and exit"},
 
     {.letter = 'c', .name = "clock", OF(CLOCK), .fallback = "clock_gettime",
-     .word = "TYPE", .takes = CXI_ALL, .flags = OPT_OURS,
+     .word = "TYPE", .takes = CXI_LAT, .flags = OPT_OURS,
      .help = "What to time with: cycles or clock_gettime\n"
              "(default: {default})"},
-    {.name = "ops-per-sample", OF(OPS_PER_SAMPLE), .fallback = "1", .word = "N", .takes = CXI_ALL,
+    {.name = "ops-per-sample", OF(OPS_PER_SAMPLE), .fallback = "1", .word = "N", .takes = CXI_LAT,
      .flags = OPT_OURS,
      .help = "Operations that each iteration times together; a\n"
              "sample is their mean (default: {default})",
      .header = AT_OPS, .label = "Ops per Sample", .show = cxi_show_ops},
-    {.name = "ignore-cpu-freq-mismatch", OF(IGNORE_MISMATCH), .takes = CXI_ALL,
+    {.name = "ignore-cpu-freq-mismatch", OF(IGNORE_MISMATCH), .takes = CXI_LAT,
      .flags = OPT_OURS,
      .help = "Only warn when the cycle counter's rate changed"},
+    {.name = "warmup", OF(WARMUP), .fallback = "1", .word = "LISTS",
+     .takes = CXI_BW, .flags = OPT_OURS,
+     .help = "Lists to run before anything counts (default: {default})",
+     .header = AT_WARMUP, .label = "Warmup Lists"},
+    {.name = "report-gbits", .type = OPT_FLAG, FIELD(gbits), .takes = CXI_BW, .flags = OPT_OURS,
+     .help = "Bandwidth in Gb/s, not in MB/s"},
+    {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .min = 1, .max = 1000000,
+     .word = "SEC", .takes = CXI_BW, .flags = OPT_OURS,
+     .help = "A row this often, besides the last of each size"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Start the server too, on this machine"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = CXI_ALL,
@@ -153,12 +209,16 @@ const struct opt cxi_rows[] = {
     OUTPUT_ROWS(offsetof(struct cxi_options, output), CXI_ALL),
 
     LINE(AT_FABRIC, "Fabric", cxi_show_fabric),
-    SIZE_LINE(AT_CLIENT_GPU, "Client GPU Type", cxi_show_client_vendor),
+    BW_LINE(AT_CLIENT_RX, "Client RX Mem", cxi_show_client_rx),
+    BW_LINE(AT_CLIENT_GPU_BW, "Client GPU Type", cxi_show_client_vendor),
+    BW_LINE(AT_SERVER_TX, "Server TX Mem", cxi_show_server_tx),
+    LAT_LINE(AT_CLIENT_GPU, "Client GPU Type", cxi_show_client_vendor),
     SIZE_LINE(AT_SERVER_GPU, "Server GPU Type", cxi_show_server_vendor),
     LINE(AT_TEST_TYPE, "Test Type", cxi_show_test_type),
     SIZE_LINE(AT_MIN_SIZE, "Min {Op} Size", cxi_show_min_size),
     SIZE_LINE(AT_MAX_SIZE, "Max {Op} Size", cxi_show_max_size),
-    LINE(AT_CLOCK, "Clock", cxi_show_clock),
+    {.type = OPT_LINE, .header = AT_CLOCK, .label = "Clock", .show = cxi_show_clock,
+     .takes = CXI_LAT},
     LINE(AT_LOCAL, "Local (client)", cxi_show_local_client),
     LINE(AT_LOCAL, "Local (server)", cxi_show_local_server),
     LINE(AT_REMOTE, "Remote (client)", cxi_show_remote_client),
@@ -167,11 +227,14 @@ const struct opt cxi_rows[] = {
 /* clang-format on */
 OPT_FITS(cxi_rows);
 
-unsigned cxi_takes(const struct op *op)
+unsigned cxi_takes(const struct op *op, const struct method *method)
 {
     bool inlines = op->hints & HINT(INLINE), pulls = op->hints & HINT(RENDEZVOUS);
-    unsigned takes = CXI_ALL | (op->traits & OP_NO_LAYOUTS ? CXI_AMO : CXI_SIZED);
+    bool amo = op->traits & OP_NO_LAYOUTS, lists = method->lists;
+    unsigned takes = CXI_ALL | (amo ? CXI_AMO : CXI_SIZED) | (lists ? CXI_BW : CXI_LAT);
     takes |= inlines ? (pulls ? CXI_IDC_SEND : CXI_IDC) : 0;
     takes |= op->hints & HINT(RESTRICTED) ? CXI_RESTRICTED : 0;
-    return takes | (pulls ? CXI_RENDEZVOUS : 0);
+    takes |= lists ? (amo ? CXI_BW_AMO : CXI_BW_SIZED) : (amo ? CXI_LAT_AMO : CXI_LAT_SIZED);
+    takes |= op->hints & HINT(HRP) ? (amo ? CXI_BW_HRP_AMO : CXI_BW_HRP) : 0;
+    return takes | (pulls ? (lists ? CXI_BW_PULLS : CXI_LAT_PULLS) : 0);
 }

@@ -139,7 +139,8 @@ static void judge(const void *header, enum hint hint, int rank, struct hint_stat
                                      .op = facts_of(header)->op,
                                      .asked = &spec_of(header)->hints,
                                      .size = spec_of(header)->size.min,
-                                     .gpu = on_gpu(header, rank)};
+                                     .gpu = on_gpu(header, rank),
+                                     .fetches = spec_of(header)->amo.fetching};
     hint_judge(&question, hint, state);
 }
 
@@ -271,4 +272,50 @@ int cxi_show_remote_client(const void *header, char *text, size_t room)
 int cxi_show_remote_server(const void *header, char *text, size_t room)
 {
     return show_remote(header, false, text, room);
+}
+
+/* ---- bandwidth tools ---- */
+
+int cxi_show_client_rx(const void *header, char *text, size_t room)
+{
+    return spec_of(header)->both_ways ? cxi_show_tx(header, text, room) : NO_LINE;
+}
+
+int cxi_show_server_tx(const void *header, char *text, size_t room)
+{
+    return spec_of(header)->both_ways ? cxi_show_rx(header, text, room) : NO_LINE;
+}
+
+int cxi_show_list(const void *header, char *text, size_t room)
+{
+    uint64_t list = spec_of(header)->pace.list;
+    unsigned depth = fabric_of(header)->depth;
+    if (list <= depth || session_takes_lists(session_of(header), spec_of(header)))
+        return snprintf(text, room, "%" PRIu64, list);
+    return snprintf(text, room, "%" PRIu64 " (%u at a time)", list, depth);
+}
+
+int cxi_show_hrp(const void *header, char *text, size_t room)
+{
+    return show_hint(header, HINT_HRP, text, room);
+}
+
+int cxi_show_both_ways(const void *header, char *text, size_t room)
+{
+    return snprintf(text, room, spec_of(header)->both_ways ? "Enabled" : "Disabled");
+}
+
+int cxi_show_puts(const void *header, char *text, size_t room)
+{
+    return show_hint(header, HINT_RENDEZVOUS, text, room);
+}
+
+/* All of a list's places together, in whole pages. */
+int cxi_show_buffer(const void *header, char *text, size_t room)
+{
+    const struct region *buffer = &session_of(header)->buffer;
+    const struct spec *spec = spec_of(header);
+    size_t used = spec_list_bytes(spec), page = buffer->page ? buffer->page : 4096;
+    return snprintf(text, room, "%" PRIu64 " (%zu used)", spec->data.most,
+                    (used + page - 1) / page * page);
 }

@@ -12,6 +12,9 @@ enum {
     AT_FABRIC,
     AT_SERVICE,
     AT_CLIENT_MEM,
+    AT_CLIENT_RX,
+    AT_CLIENT_GPU_BW,
+    AT_SERVER_TX,
     AT_SERVER_MEM,
     AT_CLIENT_GPU,
     AT_SERVER_GPU,
@@ -26,12 +29,17 @@ enum {
     AT_MAX_SIZE,
     AT_AMO_OP,
     AT_AMO_TYPE,
+    AT_LIST,
+    AT_HRP,
     AT_IDC,
     AT_MATCHING,
     AT_RESTRICTED,
     AT_LL,
+    AT_BOTH_WAYS,
     AT_RENDEZVOUS,
     AT_RESULTS,
+    AT_BUFFER,
+    AT_ALIGN,
     AT_HUGE,
     AT_VERIFY,
     AT_CLOCK,
@@ -70,5 +78,14 @@ int cxi_show_local_client(const void *header, char *text, size_t room);
 int cxi_show_local_server(const void *header, char *text, size_t room);
 int cxi_show_remote_client(const void *header, char *text, size_t room);
 int cxi_show_remote_server(const void *header, char *text, size_t room);
+
+/* Of the bandwidth tools. */
+int cxi_show_client_rx(const void *header, char *text, size_t room);
+int cxi_show_server_tx(const void *header, char *text, size_t room);
+int cxi_show_list(const void *header, char *text, size_t room);
+int cxi_show_hrp(const void *header, char *text, size_t room);
+int cxi_show_both_ways(const void *header, char *text, size_t room);
+int cxi_show_puts(const void *header, char *text, size_t room);
+int cxi_show_buffer(const void *header, char *text, size_t room);
 
 #endif

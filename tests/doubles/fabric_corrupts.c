@@ -31,5 +31,6 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
     corrupts.name = "corrupts";
     corrupts.what = "soft with a fault, for tests";
     corrupts.write = corrupts_write;
+    corrupts.batch = NULL;
     return &corrupts;
 }

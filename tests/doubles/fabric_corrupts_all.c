@@ -92,5 +92,6 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
     corrupts_all.read = corrupts_all_read;
     corrupts_all.am = corrupts_all_am;
     corrupts_all.atomic = corrupts_all_atomic;
+    corrupts_all.batch = NULL; /* one by one, as above */
     return &corrupts_all;
 }

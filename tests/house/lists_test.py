@@ -113,6 +113,8 @@ def every_file_of_an_op_or_a_method_is_in_its_list():
     symbols = [name for _, name, _ in entries(SOURCE / "src/bench/methods.def", "METHOD")]
     for kind, names in (("op", OPS), ("method", symbols)):
         files = {path.stem.partition("_")[2] for path in (SOURCE / "src/bench").glob(f"{kind}_*.c")}
+        # What an op is in lists may have a file of its own.
+        files = {name for name in files if not name.endswith("_list")}
         equal(files, set(names), kind)
 
 

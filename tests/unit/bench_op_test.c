@@ -106,7 +106,8 @@ static void an_op_has_the_methods_that_its_table_has_calls_for(void **state)
             bool has;
         } cases[] = {{"latency", op->legs},
                      {"ping-pong", op->pingpong.fire},
-                     {"stream", op->traits & OP_STREAMS}};
+                     {"stream", op->traits & OP_STREAMS},
+                     {"list", op->list.form}};
         unsigned methods = 0, count = 0;
         for (size_t k = 0; k < LENGTH(cases); k++) {
             struct spec spec = spec_of(op->name, cases[k].method);
@@ -134,7 +135,7 @@ static void every_method_has_what_all_of_them_need(void **state)
         expect(method->legs <= 2, method->name, "has more legs than there and back");
         expect(method->ucx || method->columns, method->name, "has no table");
         for (const struct column *c = method->columns; c && c->title; c++)
-            expect(c->us, method->name, c->title);
+            expect(c->value, method->name, c->title);
     }
 }
 
@@ -149,7 +150,8 @@ static void every_method_measures_some_op_and_says_what(void **state)
                 continue;
             ops++;
             const char *samples = method_of(&spec)->samples(&spec);
-            expect(strcmp(samples, "latency") == 0 || strcmp(samples, "overhead") == 0,
+            expect(strcmp(samples, "latency") == 0 || strcmp(samples, "overhead") == 0 ||
+                       strcmp(samples, "list time") == 0,
                    method_names[m], samples);
             expect(spec_legs(&spec) == 1 || spec_legs(&spec) == 2, method_names[m], op_names[i]);
             expect(*op_called(&spec), method_names[m], "calls it nothing");
@@ -186,12 +188,59 @@ static void what_goes_both_ways_has_room_for_both(void **state)
             for (uint64_t size = 1; size <= 65536; size *= 4) {
                 struct spec spec = spec_of(op_names[i], method_names[m]);
                 bool both = method_of(&spec)->ucx || op_of(&spec)->traits & OP_HALVES;
+                if (method_of(&spec)->lists)
+                    continue;
                 spec.size.min = spec.size.max = size;
                 size_t at = run_receive_at(&spec), bytes = run_buffer_bytes(&spec);
                 assert_true(bytes >= size * (both ? 2 : 1));
                 assert_int_equal(at != 0, both);
                 assert_true(!both || (at >= size && bytes - at >= size && at % 64 == 0));
             }
+}
+
+static void a_list_has_room_for_its_places_in_each_direction(void **state)
+{
+    (void)state;
+    for (int i = 0; op_names[i]; i++)
+        for (uint64_t size = 1; size <= 65536; size *= 4)
+            for (int both = 0; both < 2; both++) {
+                struct spec spec = spec_of(op_names[i], "list");
+                spec.size.min = spec.size.max = size;
+                spec.both_ways = both;
+                struct slots slots = list_slots(&spec, (size_t)size);
+                size_t span = (slots.count - 1) * slots.step + (size_t)size;
+                size_t at = run_receive_at(&spec), bytes = run_buffer_bytes(&spec);
+                assert_int_equal(slots.count, spec.pace.list);
+                assert_true(slots.step >= size && slots.step % spec.data.align == 0);
+                assert_true(bytes - at >= span);
+                assert_true(!both || at >= span);
+            }
+}
+
+/* By the specification of the bandwidth tools: only whole steps are used, at least one. */
+static void places_of_a_list_that_does_not_fit_are_shared(void **state)
+{
+    static const struct {
+        uint64_t size, align, most, list, count, step, bytes;
+    } cases[] = {{65536, 64, 4294967296, 256, 256, 65536, 16777216},
+                 {100, 64, 4294967296, 256, 256, 128, 32768},
+                 {100, 64, 1000, 256, 7, 128, 1000},
+                 {1000, 24, 3528, 100, 3, 1008, 3528},
+                 {1000, 64, 1000, 10, 1, 1024, 1000},
+                 {8, 1, 4294967296, 16382, 16382, 8, 131056},
+                 {4294967295, 64, 4294967296, 256, 1, 4294967296, 4294967296}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct spec spec = spec_of("write", "list");
+        spec.size.min = spec.size.max = cases[i].size;
+        spec.data.align = cases[i].align;
+        spec.data.most = cases[i].most;
+        spec.pace.list = cases[i].list;
+        struct slots slots = list_slots(&spec, (size_t)cases[i].size);
+        assert_int_equal(slots.count, cases[i].count);
+        assert_int_equal(slots.step, cases[i].step);
+        assert_int_equal(spec_list_bytes(&spec), cases[i].bytes);
+    }
 }
 
 /* ---- hints ---- */
@@ -237,12 +286,45 @@ static void hints_are_those_asked_for_meant_and_honoured(void **state)
                           .size = cases[i].size};
         struct gpu *gpu = (struct gpu *)(void *)&session;
         spec.hints = cases[i].asked;
-        op.hints = cases[i].meant;
+        op.hints = cases[i].meant & ~(unsigned)HINT(HRP);
         if (run_hints(&run) != cases[i].hints)
             fail_msg("case %zu: %x", i, run_hints(&run));
         /* No command carries what lies on a GPU. */
         session.buffer.gpu = gpu;
         assert_int_equal(run_hints(&run), cases[i].hints & ~(unsigned)IDC);
+    }
+}
+
+/* For short operations that need no order and bring nothing back. */
+static void high_rate_puts_are_for_what_is_short_and_has_no_order(void **state)
+{
+    static const struct {
+        const char *op;
+        struct spec_hints asked;
+        size_t size;
+        bool fetching, holds;
+    } cases[] = {{"write", {0}, 2048, false, true},
+                 {"write", {0}, 2049, false, false},
+                 {"write", {.no_hrp = true}, 8, false, false},
+                 {"write", {.unrestricted = true}, 8, false, false},
+                 {"read", {0}, 8, false, false},
+                 {"atomic", {0}, 8, false, true},
+                 {"atomic", {0}, 8, true, false},
+                 {"atomic", {.matching = true}, 8, false, false}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct spec spec = spec_of(cases[i].op, "list");
+        struct session session = {.facts = {.honours = ~0U, .max_inline = 224}};
+        struct run run = {.spec = &spec,
+                          .op = op_of(&spec),
+                          .method = method_of(&spec),
+                          .session = &session,
+                          .size = cases[i].size};
+        spec.hints = cases[i].asked;
+        spec.amo.fetching = cases[i].fetching;
+        if (!(run_hints(&run) & HINT(HRP)) == cases[i].holds)
+            fail_msg("case %zu", i);
+        assert_false(run_hints(&run) & HINT(LL)); /* lists are rung, not issued one by one */
     }
 }
 
@@ -399,7 +481,10 @@ int main(void)
         cmocka_unit_test(every_method_measures_some_op_and_says_what),
         cmocka_unit_test(a_stream_of_what_brings_something_back_has_a_latency),
         cmocka_unit_test(what_goes_both_ways_has_room_for_both),
+        cmocka_unit_test(a_list_has_room_for_its_places_in_each_direction),
+        cmocka_unit_test(places_of_a_list_that_does_not_fit_are_shared),
         cmocka_unit_test(hints_are_those_asked_for_meant_and_honoured),
+        cmocka_unit_test(high_rate_puts_are_for_what_is_short_and_has_no_order),
         cmocka_unit_test(a_data_layout_goes_with_the_hints),
         cmocka_unit_test(a_fabric_that_does_not_reach_a_gpu_is_refused_by_name),
         cmocka_unit_test(a_fabric_that_cannot_do_what_is_asked_is_refused),

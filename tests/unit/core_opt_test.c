@@ -765,7 +765,7 @@ static void opt_decode_misses_a_row_that_has_a_default(void **state)
 
 /* ---- help ---- */
 
-static const struct opt_words write_words = {"Write", "writes"};
+static const struct opt_words write_words = {.Op = "Write", .ops = "writes"};
 
 static void opt_expand_replaces_its_three_marks(void **state)
 {

@@ -59,8 +59,9 @@ static void open_page(struct page *page, bool initiator, char *const *words)
     spec->method = choice_named(method_names, "latency");
     page->facts.op = op_of(spec);
     page->facts.method = method_of(spec);
-    page->set = (struct opt_set){
-        .rows = cxi_rows, .takes = cxi_takes(page->facts.op), .base = &page->options};
+    page->set = (struct opt_set){.rows = cxi_rows,
+                                 .takes = cxi_takes(page->facts.op, page->facts.method),
+                                 .base = &page->options};
     opt_defaults(&page->set);
     if (opt_parse(&page->set, argc, words, &page->options.address, 1, &given))
         fail_msg("%s", fail_reason());

@@ -36,8 +36,9 @@ static void ask_for(struct asked *asked, const char *op, char *const *words)
     spec_defaults(spec);
     spec->op = choice_named(op_names, op);
     spec->method = choice_named(method_names, "latency");
-    asked->set = (struct opt_set){
-        .rows = cxi_rows, .takes = cxi_takes(op_of(spec)), .base = &asked->options};
+    asked->set = (struct opt_set){.rows = cxi_rows,
+                                  .takes = cxi_takes(op_of(spec), method_of(spec)),
+                                  .base = &asked->options};
     opt_defaults(&asked->set);
     if (opt_parse(&asked->set, argc, words, &asked->options.address, 1, &given))
         fail_msg("%s", fail_reason());

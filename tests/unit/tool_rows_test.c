@@ -23,15 +23,18 @@ struct table {
     unsigned takes;
 };
 
-/* Every tool's: the CXI family has one for each op with latency. */
+/* Every tool's: the CXI family has two for each op with latency, which also goes in lists. */
 static size_t tables(struct table list[16])
 {
     size_t n = 0;
-    for (int i = 0; op_names[i]; i++) {
-        struct spec spec = {.op = i + 1};
-        if (op_of(&spec)->legs)
-            list[n++] = (struct table){op_names[i], cxi_rows, cxi_takes(op_of(&spec))};
-    }
+    for (int i = 0; op_names[i]; i++)
+        for (int k = 0; k < 2; k++) {
+            struct spec spec = {.op = i + 1,
+                                .method = choice_named(method_names, k ? "list" : "latency")};
+            if (op_of(&spec)->legs)
+                list[n++] = (struct table){op_names[i], cxi_rows,
+                                           cxi_takes(op_of(&spec), method_of(&spec))};
+        }
     list[n++] = (struct table){"ucx_perftest", perf_rows, 0};
     list[n++] = (struct table){"a line of a batch file", perf_rows, PERF_TEST};
     return n;

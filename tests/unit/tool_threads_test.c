@@ -65,8 +65,8 @@ static void parse(struct half *half, const char *op, int argc, char *const *argv
     spec->op = choice_of(op);
     spec->method = 1;
     assert_string_equal(method_of(spec)->name, "latency");
-    half->set =
-        (struct opt_set){.rows = cxi_rows, .takes = cxi_takes(op_of(spec)), .base = &half->options};
+    half->set = (struct opt_set){
+        .rows = cxi_rows, .takes = cxi_takes(op_of(spec), method_of(spec)), .base = &half->options};
     opt_defaults(&half->set);
     assert_int_equal(opt_parse(&half->set, argc, argv, &place, 0, &given), 0);
     spec_settle(spec);
