@@ -25,15 +25,26 @@ static void turn(const struct xfer *xfer, int bit)
     *victim = (char)(*victim ^ bit);
 }
 
+/* Not queued: a fault is made around the call. */
+static struct xfer at_once(const struct xfer *xfer)
+{
+    struct xfer now = *xfer;
+    now.how |= HINT(LL);
+    return now;
+}
+
 /* What leaves is wrong, what stays is not. */
 static int wrongly(int (*post)(struct fabric *, const struct xfer *), struct fabric *fabric,
                    const struct xfer *xfer, int bit)
 {
     if (!xfer->length || !faulty())
         return post(fabric, xfer);
+    struct xfer now = at_once(xfer);
     turn(xfer, bit);
-    int got = post(fabric, xfer);
-    turn(xfer, bit);
+    int got = post(fabric, &now);
+    /* What was queued all the same leaves later. */
+    if (got != LATER)
+        turn(xfer, bit);
     return got;
 }
 
@@ -64,7 +75,8 @@ static int corrupts_all_am(struct fabric *fabric, const struct xfer *xfer)
 
 static int corrupts_all_read(struct fabric *fabric, const struct xfer *xfer)
 {
-    int got = soft->read(fabric, xfer);
+    struct xfer now = at_once(xfer);
+    int got = soft->read(fabric, &now);
     if (got == DONE && faulty())
         turn(xfer, BIT);
     return got;
@@ -72,8 +84,9 @@ static int corrupts_all_read(struct fabric *fabric, const struct xfer *xfer)
 
 static int corrupts_all_atomic(struct fabric *fabric, const struct xfer *xfer)
 {
-    int got = soft->atomic(fabric, xfer);
-    return got == DONE && faulty() ? soft->atomic(fabric, xfer) : got;
+    struct xfer now = at_once(xfer);
+    int got = soft->atomic(fabric, &now);
+    return got == DONE && faulty() ? soft->atomic(fabric, &now) : got;
 }
 
 const struct fabric_ops *weft_fabric(const struct fabric_host *host);

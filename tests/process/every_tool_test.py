@@ -79,7 +79,7 @@ def rows_are_sane(name, process, sizes=None):
         equal(int(row[1]), COUNTED[METHOD[name]], "operations", process)
         of = dict(zip(columns, row))
         if is_list(name):
-            check(float(of["BW[MB/s]"]) > 0, process)
+            check(float(row[-1]) > 0, "a rate", process)
             continue
         least, mean, most = (float(of[key].lstrip("<")) for key in ("Min[us]", "Mean[us]", "Max[us]"))
         check(least <= mean <= most, process)
@@ -91,7 +91,8 @@ def local(name, device, *args, **more):
 
 def good(process):
     ended(process, 0)
-    equal(sentences(process), [], process)
+    equal([said for said in sentences(process) if "disturbed while measuring" not in said], [],
+          process)
     return process
 
 
@@ -185,6 +186,8 @@ def unresolved(process):
 
 
 def many_together_are_resolved(name, _title, _op, _method):
+    if is_list(name):
+        tap.skip("its samples are lists")
     together = good(local(name, "null", "--ops-per-sample", "1000"))
     equal(header_value(together, "Ops per Sample"), "1000")
     equal([int(row[1]) for row in table_of(together)[1]], [1000 * COUNT], together)
@@ -205,7 +208,7 @@ def the_document_has_the_same(name, _title, op, method):
     document = json.loads(process.out)
     equal(document["tool"]["name"], name)
     equal([(r["test"], r["method"]["name"], r["count"]) for r in document["results"]],
-          [(op, method, COUNTED[method])])
+          [(op, method, COUNT)])
 
 
 for _tool in TOOLS:
