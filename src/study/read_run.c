@@ -10,7 +10,8 @@
 static const char *const first_origins[] = {"default", "user", "batch", "peer", NULL};
 static const char *const origins[] = {"default", "user", "batch", "peer", "resolved", NULL};
 static const char *const states[] = {"complete", "interrupted", "failed", NULL};
-static const char *const methods[] = {"latency", "ping-pong", "stream", "stream both ways", NULL};
+static const char *const methods[] = {"latency", "ping-pong",       "stream", "stream both ways",
+                                      "list",    "lists both ways", NULL};
 static const char *const clocks[] = {"cycles", "clock_gettime", NULL};
 static const char *const verdicts[] = {"passed", "failed", "unknown", NULL};
 

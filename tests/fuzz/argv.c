@@ -92,8 +92,9 @@ static int cxi(const char *op, const char *method, struct words *w)
     spec_defaults(&values.spec);
     values.spec.op = choice_of(op_names, op);
     values.spec.method = choice_of(method_names, method);
-    struct opt_set set = {
-        .rows = cxi_rows, .takes = cxi_takes(op_of(&values.spec)), .base = &values};
+    struct opt_set set = {.rows = cxi_rows,
+                          .takes = cxi_takes(op_of(&values.spec), method_of(&values.spec)),
+                          .base = &values};
     opt_defaults(&set);
     int status = opt_parse(&set, w->count, w->list, &values.address, 1, &w->given);
     if (!status)

@@ -207,8 +207,8 @@ def the_document_has_the_same(name, _title, op, method):
     process = good(local(name, "soft", "--json", "-"))
     document = json.loads(process.out)
     equal(document["tool"]["name"], name)
-    equal([(r["test"], r["method"]["name"], r["count"]) for r in document["results"]],
-          [(op, method, COUNT)])
+    equal([(r["test"], r["method"]["name"], r["count"], r["operations"])
+           for r in document["results"]], [(op, method, COUNT, COUNTED[method])])
 
 
 for _tool in TOOLS:
