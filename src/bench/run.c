@@ -219,7 +219,7 @@ static int swap_figures(struct run *run)
     if (!status && (msg_number(&theirs, "iterations", &r->reverse_count) ||
                     msg_number(&theirs, "elapsed_ps", &elapsed_ps)))
         status = fail(-EPROTO, "the %s's figures cannot be read", run->session->peer->other);
-    r->reverse_elapsed_s = status ? NAN : (double)elapsed_ps / 1e12;
+    r->reverse_elapsed_s = status || !elapsed_ps ? NAN : (double)elapsed_ps / 1e12;
     return status;
 }
 
