@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LISTS = 20, LIST = 100 };
+enum { LISTS = 10, LIST = 100 };
 
 static const struct {
     const char *op, *amo_op;
@@ -45,7 +45,7 @@ static void expect_lists(const struct weft_params *params, const struct weft_boo
 
 static void every_op(const struct weft_bootstrap pair[2])
 {
-    static const uint64_t sizes[] = {8, 1, 192, 4096, 100000};
+    static const uint64_t sizes[] = {8, 1, 192, 5000};
     for (size_t i = 0; i < LENGTH(ops); i++)
         for (size_t k = 0; k < (ops[i].amo_op ? 1 : LENGTH(sizes)); k++)
             for (int both = 0; both < 2; both++)
@@ -128,15 +128,18 @@ static void delayed(const struct weft_bootstrap pair[2])
     for (size_t i = 0; i < 4; i++) {
         struct end ends[2];
         struct weft_params params = lists_of(i);
-        params.device = "null:delay=2ms";
-        prepare(ends, &params, pair);
-        run_ends(ends);
-        expect_done(ends);
+        double least_us = 0;
+        params.device = "null:delay=10ms";
         /* The machine may be busy, but not all the time. */
-        double least_us = ends[0].result.min_us;
-        if (least_us < 4000 || least_us > 6000)
-            fail_msg("%s: a list takes %g us, and 4000 is wanted", params.op, least_us);
-        release(ends);
+        for (int attempt = 0; attempt < 5 && (least_us < 20000 || least_us > 26000); attempt++) {
+            prepare(ends, &params, pair);
+            run_ends(ends);
+            expect_done(ends);
+            least_us = ends[0].result.min_us;
+            release(ends);
+        }
+        if (least_us < 20000 || least_us > 26000)
+            fail_msg("%s: a list takes %g us, and 20000 is wanted", params.op, least_us);
     }
 }
 
