@@ -25,10 +25,10 @@ struct opt_range {
 };
 
 enum {
-    OPT_SHARED = 1,  /* the client decides it and sends it to the server */
-    OPT_OURS = 2,    /* not in the original command line: under its own heading in help */
-    OPT_SETTING = 4, /* part of a device name, without dashes */
-    OPT_BARE = 8,    /* help does not show that it takes a value */
+    OPT_SHARED = 1,   /* the client decides it and sends it to the server */
+    OPT_OURS = 2,     /* not in the original command line: under its own heading in help */
+    OPT_SETTING = 4,  /* part of a device name, without dashes */
+    OPT_BARE = 8,     /* help does not show that it takes a value */
     OPT_REPEATS = 16, /* a text that may be given again: one per line */
     OPT_ACTION = 32   /* no option of a run: prints something and exits */
 };

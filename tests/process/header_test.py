@@ -8,7 +8,8 @@ import os
 import re
 
 import tap
-from tap import check, ended, equal, header_value, pair, run, sentences, skip, test
+from tap import (Client, Process, Server, alone, check, ended, equal, header_value, pair, run,
+                 sentences, skip, test)
 
 QUICK = ("-n", "20", "--latency-gap", "0")
 
@@ -101,6 +102,19 @@ def a_refusal_names_no_device_that_the_run_would_not_use():
     for args in (("--local",), ("--port", "0")):
         process = ended(run(tool("atomic"), "-d", "uct:tcp", *args), 1)
         equal(sentences(process), ["cxi_atomic_lat: uct:tcp cannot do atomics"], process)
+
+
+@alone
+def an_end_that_sleeps_is_not_said_to_share_a_cpu():
+    """Something else takes the client's CPU; the server of a write waits in its sleep."""
+    server = Server(tool("write"))
+    hogs = [Process([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    client = ended(Client(tool("write"), server, "-n", "60", "-s", "8M", "--latency-gap", "0"), 0)
+    for hog in hogs:
+        hog.kill()
+    if tap.preempted(client) < 10:
+        skip("the client was not taken off its CPU")
+    check("one CPU" not in client.err, client)
 
 
 # ---- options without effect ----
