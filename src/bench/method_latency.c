@@ -204,7 +204,7 @@ static void fill(struct run *run)
     r->us_per_unit = 1e-6;
     r->count = run->meter.stats->count * r->sampling.ops;
     r->bytes = r->count * run->size;
-    r->final = true;
+    r->final = r->count > 0;
     interference_now(&now);
     interference_add(&r->interference, &run->meter.before, &now);
     r->warmup = run->spec->count.warmup;

@@ -223,7 +223,7 @@ static int initiate(struct run *run)
     run->meter = fresh;
     status = iterate(run, warm, count->duration_ms ? UINT64_MAX : count->iterations, true, &done);
     fill(run, done);
-    run->out.result.final = true;
+    run->out.result.final = done > 0;
     run->out.result.warmup = warm;
     meter_judge(run);
     interference_now(&now);
