@@ -246,14 +246,14 @@ static int agree(void *arg, struct peer *peer, const struct msg *greeting, struc
     return status;
 }
 
-static int serve(void *arg, struct peer *peer)
+static int serve(void *arg, struct peer *peer, int answered)
 {
     struct command *c = arg;
     struct session *s = &c->session;
     (void)peer;
     report_table_open(&c->table, serve_output(), c->tool->title, &c->set, NULL);
     c->table.gbits = c->own.options.gbits;
-    int status = session_await(s);
+    int status = answered ? answered : session_await(s);
     if (!status)
         status = session_measure(s, &c->options.spec, &c->table.report);
     else

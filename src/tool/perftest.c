@@ -280,11 +280,11 @@ static int agree(void *arg, struct peer *peer, const struct msg *greeting, struc
                 *name ? name : "of an unknown kind");
 }
 
-static int serve_client(void *arg, struct peer *peer)
+static int serve_client(void *arg, struct peer *peer, int answered)
 {
     struct command *c = arg;
     c->session.peer = peer;
-    int status = session_leave(&c->session, serve(c));
+    int status = session_leave(&c->session, answered ? answered : serve(c));
     session_part(&c->session);
     return status;
 }

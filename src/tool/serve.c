@@ -93,9 +93,7 @@ static int serve_one(const struct service *s, struct listener **listener,
         tcp_close(*listener);
         *listener = NULL;
     }
-    status = peer_send(peer, &answer);
-    if (!status)
-        status = s->serve(s->arg, peer);
+    status = s->serve(s->arg, peer, peer_send(peer, &answer));
     peer_close(peer);
     return status;
 }

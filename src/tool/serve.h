@@ -31,7 +31,8 @@ struct service {
     /* Takes over what the client's greeting asks for, or says why not: it is then refused, and the
      * server still waits for one it can serve. What it adds to the answer the client hears. */
     int (*agree)(void *arg, struct peer *peer, const struct msg *greeting, struct msg *answer);
-    int (*serve)(void *arg, struct peer *peer);
+    /* answered: 0, or why the client could not be told so; then there is nothing more to say. */
+    int (*serve)(void *arg, struct peer *peer, int answered);
 };
 
 int serve_clients(const struct service *service);
