@@ -77,20 +77,17 @@ static void a_programmed_delay_is_the_latency_with_and_without_a_gap(void **stat
 static void overlapping(const struct weft_bootstrap pair[2])
 {
     struct weft_params params = small("read", "stream", "zcopy");
-    double elapsed_s = INFINITY;
+    struct end ends[2];
     params.device = "null:delay=100us";
     params.outstanding = 10;
     params.iterations = 2000;
-    for (int tries = 0; tries < 5 && elapsed_s >= 2000 * 100e-6 * 0.5; tries++) {
-        struct end ends[2];
-        prepare(ends, &params, pair);
-        run_ends(ends);
-        expect_done(ends);
-        elapsed_s = ends[0].result.elapsed_s;
-        assert_true(elapsed_s >= 200 * 100e-6 * 0.98);
-        release(ends);
-    }
-    assert_true(elapsed_s < 2000 * 100e-6 * 0.5);
+    prepare(ends, &params, pair);
+    run_ends(ends);
+    expect_done(ends);
+    assert_true(ends[0].result.elapsed_s >= 200 * 100e-6 * 0.98);
+    /* The median, not the elapsed time: other work may take the CPU away. */
+    assert_true(ends[0].result.latency_us.typical < 50);
+    release(ends);
 }
 
 static void as_many_as_are_allowed_are_under_way_at_once(void **state)
