@@ -435,7 +435,7 @@ static void a_test_without_limits_goes_on_until_it_is_stopped(void **state)
 /* Nothing is reported between: the other end's thread says when. */
 static void *stop_later(void *stop)
 {
-    rest_ms(100);
+    rest_ms(500);
     *(volatile sig_atomic_t *)stop = 1;
     return NULL;
 }
