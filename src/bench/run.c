@@ -92,6 +92,7 @@ static int prepare_size(struct run *run, size_t size)
     run->size = size;
     run->slots = run->method->lists ? list_slots(run->spec, size) : (struct slots){.count = 1};
     run->flight = (struct inflight){0};
+    attend_begin(run);
     return run->op->prepare(run);
 }
 
@@ -376,6 +377,7 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
     run.inbox = s->buffer.gpu ? NULL : s->buffer.address + run.receive_at;
     if (!status)
         status = connected(&run);
+    attend_end(&run);
     /* The other end hears why before its operations begin to fail. */
     status = session_leave(s, status);
     meter_close(&run);

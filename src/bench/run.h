@@ -130,6 +130,12 @@ static inline int flight_post(struct run *run)
     return got == DONE ? 0 : flight_post_slowly(run, got);
 }
 
+/* ---- long ones: attend.c ---- */
+
+/* From here on, if the size is long, heartbeats go out while the fabric is at work. */
+void attend_begin(struct run *run);
+void attend_end(struct run *run);
+
 /* ---- the time: meter.c ---- */
 
 enum turn { TURN_ON, TURN_PAUSE, TURN_END };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POPULATE_BYTES = 64 << 20, GRACE_MS = 200 };
+enum { POPULATE_BYTES = 64 << 20, GRACE_MS = 200, WORK_MS = 100 };
 
 /* ---- around the measurement ---- */
 
@@ -99,14 +99,21 @@ void session_unlink(struct session *s)
     s->connected = false;
 }
 
+/* Gigabytes take a while, and the other end may wait for the next run. */
 static void free_memory(struct session *s)
 {
+    struct keepalive keepalive;
+    bool large = s->peer && s->buffer.length >= POPULATE_BYTES;
+    if (large)
+        watch(s, &keepalive);
     if (s->exposed)
         s->fabric->withdraw(s->handle, &s->buffer);
     s->exposed = false;
     if (s->buffer.address && s->buffer.kind && !s->facts.own_memory)
         s->buffer.kind->free(&s->buffer);
     s->buffer = (struct region){.fd = -1};
+    if (large)
+        unwatch(s, &keepalive);
 }
 
 /* The meeting ends first: the other end may have closed already, and must not be told anything. */
@@ -238,24 +245,26 @@ static int compare_cpus(struct session *s)
     return 0;
 }
 
-/* Where one end alone has its memory on a GPU, the other opens that GPU here. */
-static int connect_once(struct session *s, const struct fabric_meeting *meeting)
+/* What takes long in one call is work, not waiting. */
+static int connect_once(struct session *s, const struct fabric_meeting *meeting,
+                        struct keepalive *keepalive, uint64_t *since_ms)
 {
-    struct keepalive keepalive;
-    bool gpu = session_any_gpu(s);
-    if (gpu)
-        watch(s, &keepalive);
+    uint64_t begun_ms = clock_ms();
+    keepalive_work(keepalive);
     int status = s->fabric->connect(s->handle, meeting, &s->remote);
-    if (gpu)
-        unwatch(s, &keepalive);
+    keepalive_rest(keepalive);
+    uint64_t took_ms = clock_ms() - begun_ms;
+    if (took_ms > WORK_MS)
+        *since_ms += took_ms;
     return status;
 }
 
-static int connect_fully(struct session *s, const struct fabric_meeting *meeting)
+static int connect_attended(struct session *s, const struct fabric_meeting *meeting,
+                            struct keepalive *keepalive)
 {
     uint64_t since_ms = clock_ms();
     for (;;) {
-        int status = connect_once(s, meeting);
+        int status = connect_once(s, meeting, keepalive, &since_ms);
         if (status == DONE)
             return 0;
         if (!status)
@@ -267,6 +276,17 @@ static int connect_fully(struct session *s, const struct fabric_meeting *meeting
             return status;
         sched_yield();
     }
+}
+
+/* Gigabytes may have to be mapped, or the other end's GPU opened. */
+static int connect_fully(struct session *s, const struct fabric_meeting *meeting)
+{
+    struct keepalive keepalive;
+    keepalive_begin(&keepalive, s->peer, KEEPALIVE_LIBRARY_MS);
+    keepalive_rest(&keepalive);
+    int status = connect_attended(s, meeting, &keepalive);
+    keepalive_end(&keepalive);
+    return status;
 }
 
 int session_connect(struct session *s)

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 enum { PEER_CLIENT = 0, PEER_SERVER = 1 };
 
@@ -119,9 +120,14 @@ struct keepalive {
     unsigned most_ms;
     pthread_t thread;
     int over; /* readable when the thread must end; -1: there is no thread */
+    atomic_int state;
+    atomic_uint turns;
 };
 void keepalive_begin(struct keepalive *keepalive, struct peer *peer, unsigned most_ms);
 void keepalive_end(struct keepalive *keepalive);
+/* In between: from here on this thread uses the peer itself; it is busy again, for most_ms. */
+void keepalive_rest(struct keepalive *keepalive);
+void keepalive_work(struct keepalive *keepalive);
 
 /* ---- ways to connect ---- */
 
