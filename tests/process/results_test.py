@@ -62,17 +62,14 @@ def near(got, wanted, share, *words):
 
 # ---- what is in them ----
 
-def operations_of(result):
-    """How many there were: a sample of a stream may be the mean of several."""
-    seconds = result["elapsed_s"]
-    return result["count"] if seconds is None else round(result["messages_per_s"] * seconds)
-
-
 def check_sense(found, *words):
     """What any document must agree on with itself."""
     for result in found["results"]:
         histogram = result["histogram"]
         equal(sum(bucket[2] for bucket in histogram), result["count"], *words)
+        check(result["count"] * result["ops_per_sample"] >= result["operations"], *words)
+        if result["elapsed_s"]:
+            near(result["messages_per_s"], result["operations"] / result["elapsed_s"], 1e-4, *words)
         check(result["min_us"] <= result["median_us"] <= result["max_us"], *words, result["size"])
         for low, high, _ in histogram:
             check(low < high <= max(low * (1 + 1 / 512) * 1.00001, low + 1e-3), low, high, *words)
@@ -89,7 +86,7 @@ def check_sense(found, *words):
             equal(one["us"] is None, beyond < 10, one, *words)
         series = result["series"]
         if series:
-            equal(sum(one["count"] for one in series), operations_of(result), *words)
+            equal(sum(one["count"] for one in series), result["operations"], *words)
             check(all(a["end_s"] < b["end_s"] for a, b in zip(series, series[1:])), *words)
 
 
@@ -116,8 +113,9 @@ for _name in CXI:
 def perf_document(name):
     found = document(PERF, *PERF_QUICK, "-t", name)
     result, = found["results"]
-    equal((result["test"], result["size"], operations_of(result)), (name, 8, 2000))
-    check(result["count"] == 2000 or result["count"] > 0 and not name.endswith("_lat"), result)
+    equal((result["test"], result["size"], result["operations"]), (name, 8, 2000))
+    equal(result["count"] == 2000, result["ops_per_sample"] == 1, result)
+    check(result["ops_per_sample"] == 1 or not name.endswith("_lat"), result)
     equal(result["method"]["half_round_trip"], name.endswith("_lat"))
     equal(result["method"]["clock_subtracted"], False)
     near(result["messages_per_s"], 2000 / result["elapsed_s"], 0.001)
@@ -516,7 +514,7 @@ def a_test_whose_peer_is_lost_leaves_what_was_known():
     ended(client, 4, 15)
     result, = read_file(path, client)["results"]
     equal(result["complete"], False)
-    check(operations_of(result) > 1000 and result["series"], result["count"])
+    check(result["operations"] > 1000 and result["series"], result["count"])
 
 
 @test
