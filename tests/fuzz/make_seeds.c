@@ -40,10 +40,14 @@ static int agree(const char *folder, const char *name, const struct spec *spec, 
     char answered[80];
     spec_defaults(&own);
     int status = agree_open(&client, &mine, what | AS_CLIENT);
-    if (!status)
-        status = agree_open(&server, &theirs, what);
-    if (!status)
-        status = session_propose(&client, &mine, spec, &proposal);
+    if (status)
+        return status;
+    status = agree_open(&server, &theirs, what);
+    if (status) {
+        agree_close(&client);
+        return status;
+    }
+    status = session_propose(&client, &mine, spec, &proposal);
     if (!status)
         status = session_accept(&server, &theirs, &proposal, &own, false, &answer);
     if (!status)
