@@ -37,7 +37,7 @@ int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_
     char needs[256] = "", commands[512] = "";
     bool alike = ends == 2 && kinds[0] == kinds[1];
     for (int i = 0; i < (alike ? 1 : ends); i++) {
-        size_t page = kinds[i]->page;
+        size_t page = kinds[i]->gpu ? 0 : kinds[i]->page;
         uint64_t pages = page ? (length + page - 1) / page * (alike ? 2 : 1) : 0;
         uint64_t unused = page ? huge_free(kinds[i]) : 0;
         const char *and = *needs ? "; " : "";
