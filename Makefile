@@ -69,7 +69,7 @@ CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc
 	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev \
 	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich
 BROWSER_NEEDS = chromium=chromium
-FUZZ_NEEDS  = clang=clang
+FUZZ_NEEDS  = clang=clang llvm-symbolizer=llvm
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 DISTRO_NEEDS = debootstrap=debootstrap
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
