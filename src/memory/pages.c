@@ -60,6 +60,43 @@ static int huge_missing(const struct memory_ops *kind, size_t length)
     return memory_pages_missing(&kind, 1, length);
 }
 
+/* Where the stack begins, and where the memory before it ends; false: not to be seen. */
+static bool below_stack(uint64_t *last, uint64_t *stack)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    uint64_t start = 0, end = 0;
+    *last = *stack = 0;
+    while (maps && !*stack && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
+            continue;
+        if (strstr(line, "[stack]"))
+            *stack = start;
+        else
+            *last = end;
+    }
+    if (maps)
+        fclose(maps);
+    return *stack > *last;
+}
+
+/* A place that cannot be guessed, above all other memory but the stack. Libraries that let another
+ * end write into a buffer are known to check its beginning better than its end: libfabric adds
+ * address and length and does not notice when the sum wraps. NULL: wherever there is room. */
+static void *high_place(size_t mapped, size_t page)
+{
+    const uint64_t margin = UINT64_C(1) << 30;
+    uint64_t last, stack, word;
+    if (!below_stack(&last, &stack) || stack - last < 4 * margin || random_word(&word))
+        return NULL;
+    uint64_t room = stack - last - 2 * margin;
+    if (mapped + page >= room)
+        return NULL;
+    uint64_t at = last + margin + word % (room - mapped - page);
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): a place, not an object */
+    return (void *)(uintptr_t)((at + page - 1) / page * page);
+}
+
 static int host_alloc(struct region *region, size_t length, const struct memory_ops *kind)
 {
     size_t page = kind->page ? kind->page : (size_t)sysconf(_SC_PAGESIZE);
@@ -80,7 +117,10 @@ static int host_alloc(struct region *region, size_t length, const struct memory_
         status = fail(-errno, "a buffer of %zu bytes: %s", mapped, strerror(errno));
         goto close;
     }
-    void *address = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *address =
+        mmap(high_place(mapped, page), mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED)
+        address = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) {
         status = kind->page ? huge_missing(kind, mapped)
                             : fail(-errno, "mapping %zu bytes: %s", mapped, strerror(errno));

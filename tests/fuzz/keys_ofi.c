@@ -113,12 +113,13 @@ int weft_ofi_tell(struct weft_ofi *r, enum note note, const void *bytes, size_t 
 }
 
 int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const struct region *gpu,
-                      struct fid_mr **mr)
+                      uint64_t access, struct fid_mr **mr)
 {
     (void)r;
     (void)address;
     (void)length;
     (void)gpu;
+    (void)access;
     (void)mr;
     abort();
 }

@@ -181,6 +181,40 @@ static void host_memory_can_be_sealed_and_does_not_leak_into_programs(void **sta
     memory_host.free(&region);
 }
 
+/* What lies between the region and the stack, other buffers left out; -1: there is no stack. */
+static int things_above(const struct region *region)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    uint64_t start;
+    int count = 0;
+    bool stack = false;
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps) && !stack) {
+        assert_int_equal(sscanf(line, "%" SCNx64, &start), 1);
+        stack = strstr(line, "[stack]");
+        count += !stack && start > (uintptr_t)region->address && !strstr(line, "memfd:weft");
+    }
+    fclose(maps);
+    return stack ? count : -1;
+}
+
+static void host_memory_lies_above_all_else_but_the_stack_and_nobody_knows_where(void **state)
+{
+    (void)state;
+    struct region one = host_region(1 << 20);
+    uintptr_t was = (uintptr_t)one.address;
+    int above = things_above(&one);
+    memory_host.free(&one);
+    if (above < 0)
+        skip();
+    assert_int_equal(above, 0);
+    struct region two = host_region(1 << 20);
+    assert_int_equal(things_above(&two), 0);
+    assert_int_not_equal((uintptr_t)two.address, was);
+    memory_host.free(&two);
+}
+
 static void host_memory_is_given_back_once(void **state)
 {
     unsigned char map[1];
@@ -420,6 +454,7 @@ int main(void)
         cmocka_unit_test(host_memory_begins_as_zeros_and_keeps_what_is_filled_in),
         cmocka_unit_test(host_memory_can_be_mapped_by_another_process),
         cmocka_unit_test(host_memory_can_be_sealed_and_does_not_leak_into_programs),
+        cmocka_unit_test(host_memory_lies_above_all_else_but_the_stack_and_nobody_knows_where),
         cmocka_unit_test(host_memory_is_given_back_once),
         cmocka_unit_test(host_memory_of_impossible_lengths_is_refused_in_a_sentence),
         cmocka_unit_test(memory_available_is_some_of_what_the_machine_has),

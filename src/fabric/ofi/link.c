@@ -44,7 +44,7 @@ int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *ke
     int status = r->bound_mr ? weft_ofi_renew(r) : 0;
     if (!status && !e->mr)
         status = weft_ofi_register(r, region->address, region->length, region->gpu ? region : NULL,
-                                   &e->mr);
+                                   r->access, &e->mr);
     if (status)
         return status;
     e->region = region;

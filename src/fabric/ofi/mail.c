@@ -186,7 +186,9 @@ static int take_own(struct weft_ofi *r, struct weft_ofi_receive *receive, size_t
     receive->own = malloc(room);
     if (!receive->own)
         return weft_ofi_host->fail(-ENOMEM, "ofi: no memory for a receive of %zu bytes", room);
-    status = r->local_mr ? weft_ofi_register(r, receive->own, room, NULL, &receive->own_mr) : 0;
+    status = r->local_mr ? weft_ofi_register(r, receive->own, room, NULL, FI_SEND | FI_RECV,
+                                             &receive->own_mr)
+                         : 0;
     receive->own_room = status ? 0 : room;
     return status;
 }

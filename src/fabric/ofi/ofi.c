@@ -89,12 +89,14 @@ static int register_memory(struct weft_ofi *r, void *address, size_t length,
 }
 
 int weft_ofi_register(struct weft_ofi *r, void *address, size_t length, const struct region *gpu,
-                      struct fid_mr **mr)
+                      uint64_t access, struct fid_mr **mr)
 {
     const char *what = gpu ? "registering GPU memory" : "registering memory";
-    uint64_t access = FI_SEND | FI_RECV, mode = (uint64_t)r->port.info->domain_attr->mr_mode;
+    uint64_t mode = (uint64_t)r->port.info->domain_attr->mr_mode;
     if (r->port.info->caps & FI_RMA)
-        access |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+        access |= FI_READ | FI_WRITE;
+    else
+        access = FI_SEND | FI_RECV;
     int status = register_memory(r, address, length, gpu, access, mr);
     if (status || !(mode & FI_MR_ENDPOINT))
         return status ? weft_ofi_refuse(r, what, status) : 0;
@@ -148,7 +150,8 @@ static int arena_register(struct weft_ofi *r)
 {
     if (!r->local_mr || r->arena_mr)
         return 0;
-    int status = weft_ofi_register(r, r->arena, r->arena_bytes, NULL, &r->arena_mr);
+    int status =
+        weft_ofi_register(r, r->arena, r->arena_bytes, NULL, FI_SEND | FI_RECV, &r->arena_mr);
     r->arena_desc = status ? NULL : fi_mr_desc(r->arena_mr);
     return status;
 }
@@ -162,6 +165,23 @@ static void arena_deregister(struct weft_ofi *r)
 
 /* ---- open and close ---- */
 
+/* What is exposed is open for no more than what the caller is about to do; a message may be pulled
+ * by its receiver. */
+static uint64_t access_for(unsigned verbs)
+{
+    const unsigned reads = VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC);
+    const unsigned writes = VERB(WRITE) | VERB(ATOMIC), mails = VERB(SEND) | VERB(RECV) | VERB(AM);
+    uint64_t access = 0;
+    if (!verbs || verbs & reads)
+        access |= FI_REMOTE_READ;
+    if (!verbs || verbs & writes)
+        access |= FI_REMOTE_WRITE;
+    /* With FI_SEND ofi_rxm adds the right to read. */
+    if (!verbs || verbs & mails)
+        access |= FI_SEND | FI_RECV;
+    return access;
+}
+
 static void prepare(struct weft_ofi *r, const struct fabric_facts *facts,
                     const struct fabric_want *want)
 {
@@ -172,6 +192,7 @@ static void prepare(struct weft_ofi *r, const struct fabric_facts *facts,
     r->local_mr = mode & (FI_MR_LOCAL | FI_MR_HMEM);
     r->virtual_address = mode & FI_MR_VIRT_ADDR;
     r->bound_mr = mode & FI_MR_ENDPOINT;
+    r->access = access_for(want->verbs);
     r->receives_am = want->verbs & VERB(AM);
     r->looks = want->looks;
     r->waw = order & (FI_ORDER_RMA_WAW | FI_ORDER_WAW);

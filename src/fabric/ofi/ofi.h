@@ -195,6 +195,7 @@ struct weft_ofi {
     unsigned next, count; /* of events */
     size_t inject;
     uint64_t virtual_address, local_mr; /* bits of the mode, or 0 */
+    uint64_t access;                    /* to what is exposed */
     bool looks, linked, tried, said, heard, connected;
     bool stuck;    /* a call did not return and was left: the endpoint is not touched again */
     bool parted;   /* the other end has said that it leaves: its silence is no loss */
@@ -244,9 +245,10 @@ void weft_ofi_lose(struct weft_ofi *ofi, const char *reason);
 /* Does this error mean that? */
 bool weft_ofi_is_loss(int error);
 
-/* gpu: the region, if it is a GPU's; else NULL. */
+/* gpu: the region, if it is a GPU's; else NULL. access: what may be done with it, apart
+ * from our own reads and writes. */
 int weft_ofi_register(struct weft_ofi *ofi, void *address, size_t length, const struct region *gpu,
-                      struct fid_mr **mr);
+                      uint64_t access, struct fid_mr **mr);
 
 /* ---- guard.c: where the ends share locks, a call may never return ---- */
 

@@ -298,7 +298,8 @@ int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *wan
     int status = choose(&port->info, want);
     if (status)
         return status;
-    port->follows_here = weft_ofi_on_ip(port->info) && !strchr(want->device, '/');
+    /* Also a domain has addresses of two families. */
+    port->follows_here = weft_ofi_on_ip(port->info);
     snprintf(port->name, sizeof port->name, "%s/%s", port->info->fabric_attr->prov_name,
              port->info->domain_attr->name);
     status = open_all(port);
