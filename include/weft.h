@@ -76,8 +76,9 @@ struct weft_params {
     const char *clock;    /* "cycles" or "clock_gettime"; NULL: the best there is */
     double percentiles[WEFT_PERCENTILES]; /* * such as 99.9, in percent; the list ends with 0 */
     const char *device; /* * "soft:cxi0", "uct:posix/memory", "null:delay=5us"; NULL: that of the
-                           other end, else soft if both are on one machine, else UCX or libfabric
-                           over TCP */
+                           other end, else soft if both are on one machine, else libfabric
+                           over TCP. End 1 over TCP must name what does not guard its
+                           memory, such as UCX, unless both have the secret */
     const char *memory; /* * "host", "2M", "1G", or a GPU's: "cuda", "rocm", "ze", "cuda:1" */
     uint64_t service;   /* * of the NIC */
     int cpu;            /* * this end runs there while it measures; -1: anywhere */
