@@ -4,6 +4,7 @@ import functools
 import os
 import shutil
 import subprocess
+import time
 
 import tap
 
@@ -63,6 +64,17 @@ class Link:
             ip("-n", name, "addr", "add", f"fd99::{number}/64", "dev", device, "nodad")
             ip("-n", name, "link", "set", "lo", "up")
             ip("-n", name, "link", "set", device, "up")
+        self._wait()
+
+    def _wait(self):
+        """Until both ends have a carrier: UCX lists no device without one."""
+        until = time.monotonic() + 5
+        for name, device in ((self.here, "wefta"), (self.there, "weftb")):
+            words = ["ip", "-n", name, "-o", "link", "show", "dev", device]
+            while "state UP" not in subprocess.run(words, capture_output=True, text=True,
+                                                   check=False, timeout=20).stdout:
+                tap.check(time.monotonic() < until, f"{device} does not come up")
+                time.sleep(0.02)
 
     def cut(self, at_there=False):
         name, device, _ = self._end(at_there)
@@ -73,6 +85,7 @@ class Link:
         name, device, number = self._end(at_there)
         ip("-n", name, "link", "set", device, "up")
         ip("-n", name, "addr", "replace", f"fd99::{number}/64", "dev", device, "nodad")
+        self._wait()
 
     def _end(self, at_there):
         return (self.there, "weftb", 2) if at_there else (self.here, "wefta", 1)
