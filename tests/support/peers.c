@@ -170,11 +170,26 @@ struct listener *listen_at(const char *address)
     return listener;
 }
 
+/* The other end's answer to a greeting: its status and reason are the dialling's. */
+static void hear_answer(struct dialling *d)
+{
+    struct msg answer;
+    if (d->status)
+        return;
+    d->status = peer_recv(d->peer, &answer, NULL, NULL);
+    snprintf(d->reason, sizeof d->reason, "%s", fail_reason());
+    peer_close(d->peer);
+}
+
 static void *dial_and_greet(void *arg)
 {
     struct dialling *d = arg;
     struct peer_terms terms = patient;
     struct msg greeting;
+    if (d->first) {
+        dial_and_greet(d->first);
+        hear_answer(d->first);
+    }
     terms.secret = d->secret;
     terms.stop = NULL; /* that is for the other end */
     d->status = tcp_dial(&d->peer, d->address, d->port, LONG_MS, &terms);

@@ -73,6 +73,7 @@ struct dialling {
     const char *address, *word;
     unsigned port;
     const struct secret *secret;
+    struct dialling *first; /* dials before this one, and hears its answer */
     struct peer *peer;
     int status;
     char reason[256];

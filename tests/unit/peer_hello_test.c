@@ -80,20 +80,12 @@ static void refused_with(const struct secret *server_has, const struct secret *c
     struct listener *listener = listen_at("127.0.0.1");
     struct dialling d = begin_dialling("127.0.0.1", tcp_port(listener), "let me in");
     struct dialling real = begin_dialling("127.0.0.1", tcp_port(listener), "real");
-    struct msg msg;
     d.secret = client_has;
     real.secret = server_has;
-    start_dialling(&d);
-    rest_ms(50);
+    real.first = &d;
     start_dialling(&real);
     struct peer *server = accept_with(listener, server_has, "real");
     struct peer *client = end_dialling(&real);
-    pthread_join(d.thread, NULL);
-    if (!d.status) {
-        d.status = peer_recv(d.peer, &msg, NULL, NULL);
-        snprintf(d.reason, sizeof d.reason, "%s", fail_reason());
-        peer_close(d.peer);
-    }
     assert_int_equal(d.status, -EACCES);
     assert_string_equal(d.reason, reason);
     assert_contains(warnings, "ignored a connection from 127.0.0.1 port ");
