@@ -102,6 +102,7 @@ static void fill(struct run *run, uint64_t lists)
     double recent_s = (double)clock_to_ps(&m->clock, m->elapsed - m->reported_elapsed) / 1e12;
     double typical_us = stats_median_ps(m->stats) / 1e6;
     r->us_per_unit = 1e-6;
+    r->sampling.ops = run->spec->pace.list;
     r->recent_count = m->done - m->reported_done;
     r->recent_s = recent_s;
     r->count = m->done;

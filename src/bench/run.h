@@ -56,12 +56,6 @@ struct run_output {
     uint64_t operations; /* of all sizes so far */
 };
 
-/* Where the operations of a list lie: so many places, so far apart. Otherwise there is one. */
-struct slots {
-    unsigned count;
-    size_t step;
-};
-
 struct run {
     struct fabric *handle;
     int (*verb)(struct fabric *fabric, const struct xfer *xfer); /* posts xfer */
@@ -187,9 +181,6 @@ unsigned run_hints(const struct run *run);
 /* Where the half to receive into begins, and how long a buffer is. */
 size_t run_receive_at(const struct spec *spec);
 size_t run_buffer_bytes(const struct spec *spec);
-
-/* Lists: where the places are for a size. */
-struct slots list_slots(const struct spec *spec, size_t size);
 
 /* Asks the other end over the control connection; answer must be this, if not NULL. */
 int run_ask(struct run *run, const char *key, uint64_t number, const char *good,

@@ -126,6 +126,13 @@ int spec_compare(const struct spec *client, const struct spec *server);
 /* Lists: bytes of all places together. */
 size_t spec_list_bytes(const struct spec *spec);
 
+/* Where the operations of a list lie: so many places, so far apart. Otherwise there is one. */
+struct slots {
+    unsigned count;
+    size_t step;
+};
+struct slots list_slots(const struct spec *spec, size_t size);
+
 /* The next size after one; 0: that was the last. */
 static inline uint64_t spec_next_size(const struct spec *spec, uint64_t size)
 {

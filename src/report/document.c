@@ -130,6 +130,7 @@ static void add_method(struct json *j, const struct facts *f)
     json_number(j, "clock_step_ns", (double)f->clock->step_ps / 1000);
     json_bool(j, "clock_subtracted", f->method->subtracts);
     json_text(j, "completion_proves", f->proves);
+    json_text(j, "sample", f->method->samples(f->spec));
     json_close(j, '}');
 }
 
@@ -246,6 +247,16 @@ static void add_samples(struct json *j, const struct result *r)
     json_close(j, ']');
 }
 
+/* In one direction. */
+static void add_ceilings(struct json *j, const struct entry *e)
+{
+    double link = (double)e->facts->session->facts.link_bits_per_s / 8;
+    json_open(j, "ceilings", '{');
+    json_number(j, "memcpy_bytes_per_s", e->memcpy_bytes_per_s);
+    json_number(j, "link_bytes_per_s", link > 0 ? link : NAN);
+    json_close(j, '}');
+}
+
 /* Of a batch there may be several. */
 static void note_library(struct document *d, const char *library)
 {
@@ -281,6 +292,8 @@ void document_add(struct document *d, const struct entry *e)
         json_decimals(j, "elapsed_s", r->reverse_elapsed_s, PICOSECONDS);
         json_close(j, '}');
     }
+    if (e->facts->method->lists)
+        add_ceilings(j, e);
     json_close(j, '}');
     csv_add(d, e);
     note_library(d, e->facts->session->facts.library);

@@ -26,7 +26,13 @@ struct entry {
     const struct opt_set *options; /* of this result only, or NULL */
     const struct facts *facts;
     const struct result *result;
+    double memcpy_bytes_per_s; /* of lists: ceiling_memcpy, or not a number */
 };
+
+/* Lists: bytes per second that one CPU of this machine copies from as many places to as many, of
+ * this size; NAN where that bounds nothing: on GPUs, or where no byte moves. Takes some
+ * milliseconds. */
+double ceiling_memcpy(const struct facts *facts, uint64_t size);
 
 /* The data layout, or NULL if there is none; and the method. */
 const char *facts_layout(const struct facts *facts);

@@ -35,10 +35,11 @@ static void header_line(struct report_table *t, const struct opt *row)
     fprintf(t->out, "%-*s: %s\n", LABEL, label, value);
 }
 
-/* Returns the width of its column. */
-static int percentile_title(double percent, char *title, size_t room)
+/* Returns the width of its column. Of lists, it is a percentile of their times. */
+static int percentile_title(const struct report_table *t, double percent, char *title, size_t room)
 {
-    int n = snprintf(title, room, "p%.10g[us]", percent);
+    const char *of = t->facts->method->lists ? "List " : "";
+    int n = snprintf(title, room, "%sp%.10g[us]", of, percent);
     return n > COLUMN ? n : COLUMN;
 }
 
@@ -77,7 +78,7 @@ static int table_begin(struct report *report, const struct facts *facts)
         t->width += kinds[c->kind].width + 2;
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
-        t->width += 2 + percentile_title(*p, title, sizeof title);
+        t->width += 2 + percentile_title(t, *p, title, sizeof title);
     }
     separator(t);
     fprintf(t->out, "    %s\n", t->title);
@@ -112,7 +113,7 @@ static void titles(struct report_table *t)
         fprintf(t->out, "  %*s", kinds[c->kind].width, title_of(t, c));
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
-        int width = percentile_title(*p, title, sizeof title);
+        int width = percentile_title(t, *p, title, sizeof title);
         fprintf(t->out, "  %*s", width, title);
     }
     fputc('\n', t->out);
@@ -155,7 +156,7 @@ static int table_row(struct report *report, const struct result *result)
     for (const double *p = t->percentiles; *p; p++) {
         char title[32];
         struct percentile at;
-        int width = percentile_title(*p, title, sizeof title);
+        int width = percentile_title(t, *p, title, sizeof title);
         if (report_percentile(result, *p, &at))
             fprintf(t->out, "  %*s", width, "-");
         else

@@ -126,6 +126,7 @@ static void add(struct output *o, const struct result *result)
     interference_add(&o->disturbed, &(struct interference){0}, &result->interference);
     struct entry entry = o->entry;
     entry.options = o->batch ? entry.options : NULL;
+    entry.memcpy_bytes_per_s = *o->request->json ? ceiling_memcpy(entry.facts, result->size) : NAN;
     document_add(&o->document, &entry);
     note_unresolved(o, result);
     for (int i = 0; i < o->condition_count; i++)

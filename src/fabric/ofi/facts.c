@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a port can do, from the attributes that libfabric gives, in words and as facts. */
+#include "fabric/link.h"
 #include "fabric/ofi/ofi.h"
 
 #include <stdio.h>
@@ -114,6 +115,10 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
     if (info->caps & FI_ATOMIC)
         weft_ofi_atomics(port->domain, facts);
     facts->follows_here = port->follows_here;
+    if (info->nic && info->nic->link_attr)
+        facts->link_bits_per_s = info->nic->link_attr->speed;
+    if (!facts->link_bits_per_s && weft_ofi_on_ip(info))
+        facts->link_bits_per_s = link_bits_per_s("", info->domain_attr->name);
     /* Seen with 1.17: after atomics, messages of shm are lost or spin in its inject pool. */
     facts->one_run = weft_ofi_is(port->info, "shm");
     facts->compare_how = "fetched, and the value dropped";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a port can do, from the attributes of its interface, in words and as facts. */
+#include "fabric/link.h"
 #include "fabric/uct/uct.h"
 
 #include <dlfcn.h>
@@ -231,6 +232,8 @@ void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts
     hints(port, facts);
     gpus(port, facts);
     facts->follows_here = port->follows_here;
+    if (place->type == UCT_DEVICE_TYPE_NET)
+        facts->link_bits_per_s = link_bits_per_s("", place->device);
     facts->why_no_service = "UCT has no services";
     name_library(facts->library, sizeof facts->library);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
