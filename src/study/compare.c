@@ -35,10 +35,12 @@ static double from_histogram(const struct study_result *result, double percent)
     return NAN;
 }
 
-static double row_value(const struct study_result *result, double percent, bool rate)
+static double row_value(const struct study_result *result, double percent, enum study_metric metric)
 {
-    if (rate)
+    if (metric == STUDY_PER_MESSAGE)
         return result->messages_per_s > 0 ? 1e6 / result->messages_per_s : NAN;
+    if (metric == STUDY_BANDWIDTH)
+        return study_bytes_per_s(result);
     if (!result->count)
         return NAN;
     if (percent == 50)
@@ -211,15 +213,15 @@ static void work_free(struct work *w)
 
 /* ---- values of all runs ---- */
 
-/* A stream is judged by its message rate, if all runs have one. */
-static bool by_rate(const struct work *w, size_t size, double percent)
+/* By rate or bandwidth only if all runs have one. */
+static enum study_metric metric_of(const struct work *w, size_t size, double percent)
 {
-    for (size_t i = 0; i < w->runs; i++) {
-        const struct study_result *r = w->cells[size * w->runs + i].result;
-        if (percent != 50 || strncmp(r->method, "stream", 6) != 0 || !(r->messages_per_s > 0))
-            return false;
-    }
-    return true;
+    const struct cell *cells = w->cells + size * w->runs;
+    enum study_kind kind = study_kind(cells[0].result);
+    bool rate = percent == 50 && kind != STUDY_LATENCY;
+    for (size_t i = 0; i < w->runs && rate; i++)
+        rate = study_kind(cells[i].result) == kind && cells[i].result->messages_per_s > 0;
+    return !rate ? STUDY_PERCENTILE : kind == STUDY_LIST ? STUDY_BANDWIDTH : STUDY_PER_MESSAGE;
 }
 
 /* The values of one row, one per run; false if a run lacks it. */
@@ -230,11 +232,12 @@ static bool row_values(const struct work *w, size_t place, struct study_row *row
     bool all = true;
     *row = (struct study_row){.of = w->cells[size * w->runs].result,
                               .percent = percent,
-                              .rate = by_rate(w, size, percent)};
+                              .metric = metric_of(w, size, percent)};
     for (size_t i = 0; i < w->runs; i++) {
         const struct study_result *result = w->cells[size * w->runs + i].result;
-        values[i] = row_value(result, percent, row->rate);
-        row->unresolved |= !row->rate && values[i] * 1000 < result->resolution_ns;
+        values[i] = row_value(result, percent, row->metric);
+        row->unresolved |=
+            row->metric == STUDY_PERCENTILE && values[i] * 1000 < result->resolution_ns;
         all = all && !isnan(values[i]);
     }
     return all && !row->unresolved;
@@ -262,8 +265,8 @@ static int estimate_shift(const struct work *w, double *values, struct study_shi
 {
     size_t a_count = w->sets[0]->count, b_count = w->sets[1]->count;
     struct rank_shift shift;
-    s->a_us = median(w, values, a_count);
-    s->b_us = median(w, values + a_count, b_count);
+    s->a = median(w, values, a_count);
+    s->b = median(w, values + a_count, b_count);
     for (size_t i = 0; i < w->runs; i++)
         values[i] = log(fmax(values[i], floor_us));
     int status = rank_shift(values, a_count, values + a_count, b_count, &shift);
@@ -282,8 +285,8 @@ static int compare_rows(const struct work *w, struct study_comparison *c)
     for (size_t i = 0; i < c->count; i++) {
         double *values = w->values + have * w->runs;
         struct study_shift *s = &c->shifts[i];
-        *s = (struct study_shift){.a_us = NAN,
-                                  .b_us = NAN,
+        *s = (struct study_shift){.a = NAN,
+                                  .b = NAN,
                                   .shift = NAN,
                                   .low = NAN,
                                   .high = NAN,
@@ -309,7 +312,7 @@ static enum study_verdict judge(const struct work *w, const struct study_shift *
     if (least_p > STUDY_ALPHA)
         return STUDY_UNSURE;
     if (s->p <= STUDY_ALPHA && fabs(s->shift) >= w->terms->min_effect)
-        return s->shift > 0 ? STUDY_SLOWER : STUDY_FASTER;
+        return (s->shift > 0) == (s->row.metric == STUDY_BANDWIDTH) ? STUDY_FASTER : STUDY_SLOWER;
     return excludes_change(s, w->terms->min_effect) ? STUDY_SAME : STUDY_UNSURE;
 }
 
@@ -433,9 +436,9 @@ static int spread_work(const struct work *w, struct study_spread **rows, size_t 
     for (size_t i = 0; i < *count; i++) {
         struct study_spread *s = &(*rows)[i];
         bool all = row_values(w, i, &s->row, w->values);
-        s->median_us = all ? median(w, w->values, w->runs) : NAN;
-        s->min_us = all ? w->ordered[0] : NAN;
-        s->max_us = all ? w->ordered[w->runs - 1] : NAN;
+        s->median = all ? median(w, w->values, w->runs) : NAN;
+        s->min = all ? w->ordered[0] : NAN;
+        s->max = all ? w->ordered[w->runs - 1] : NAN;
     }
     return 0;
 }

@@ -106,7 +106,9 @@ static void sampling(const struct study_result *result, FILE *out)
         return;
     fprintf(out, "<tr><th>Resolution</th><td>%.4g ns", result->resolution_ns);
     if (result->ops_per_sample > 1)
-        fprintf(out, ", a sample is the mean of %" PRIu64 " operations", result->ops_per_sample);
+        fprintf(out, ", a sample is the %s %" PRIu64 " operations",
+                study_kind(result) == STUDY_LIST ? "time of a list of" : "mean of",
+                result->ops_per_sample);
     fputs("</td></tr>\n", out);
 }
 

@@ -123,12 +123,31 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool has_time(const struct study_result *result)
+/* What counts: of lists their bandwidth, otherwise a time. */
+static double key_value(const struct study_result *result)
 {
-    return result && isfinite(result_time(result));
+    return study_kind(result) == STUDY_LIST ? study_bytes_per_s(result) : result_time(result);
 }
 
-/* The result of the family at that size, or at the smallest size that it has a time for. */
+static bool has_value(const struct study_result *result)
+{
+    return result && isfinite(key_value(result));
+}
+
+static void bandwidth_text(double value, const char *unit, char *text, size_t room)
+{
+    snprintf(text, room, value < 1000 ? "%.4g %s" : "%.0f %s", value, unit);
+}
+
+static void key_text(const struct study_result *like, double value, char *text, size_t room)
+{
+    if (study_kind(like) == STUDY_LIST)
+        bandwidth_text(value / 1e6, "MB/s", text, room);
+    else
+        time_figure(value, text, room);
+}
+
+/* The result of the family at that size, or at the smallest size that it has a value for. */
 static const struct study_result *result_at(const struct plot_data *plots, size_t family,
                                             uint64_t size)
 {
@@ -137,10 +156,10 @@ static const struct study_result *result_at(const struct plot_data *plots, size_
         const struct curve *curve = &plots->curves[i];
         if (curve->family != family)
             continue;
-        if (has_time(curve_at(curve, size)))
+        if (has_value(curve_at(curve, size)))
             return curve_at(curve, size);
         for (size_t j = 0; j < curve->count; j++)
-            if (has_time(curve->results[j]) && (!found || curve->results[j]->size < found->size))
+            if (has_value(curve->results[j]) && (!found || curve->results[j]->size < found->size))
                 found = curve->results[j];
     }
     return found;
@@ -149,58 +168,75 @@ static const struct study_result *result_at(const struct plot_data *plots, size_
 static void card_of_many(const struct plot_data *plots, size_t family,
                          const struct study_result *like, const char *text, FILE *out)
 {
-    double *times = calloc(plots->families[family].members + 1, sizeof *times);
-    char median[24], low[24], high[24];
+    double *found = calloc(plots->families[family].members + 1, sizeof *found);
+    enum study_kind kind = study_kind(like);
+    char median[32], low[32], high[32];
     size_t n = 0;
-    for (size_t i = 0; i < plots->curve_count && times; i++) {
+    for (size_t i = 0; i < plots->curve_count && found; i++) {
         const struct study_result *result = curve_at(&plots->curves[i], like->size);
-        if (plots->curves[i].family == family && has_time(result))
-            times[n++] = result_time(result);
+        if (plots->curves[i].family == family && has_value(result))
+            found[n++] = key_value(result);
     }
     if (n) {
-        qsort(times, n, sizeof *times, ascending);
-        time_figure((times[(n - 1) / 2] + times[n / 2]) / 2, median, sizeof median);
-        time_figure(times[0], low, sizeof low);
-        time_figure(times[n - 1], high, sizeof high);
+        qsort(found, n, sizeof *found, ascending);
+        key_text(like, (found[(n - 1) / 2] + found[n / 2]) / 2, median, sizeof median);
+        key_text(like, found[0], low, sizeof low);
+        key_text(like, found[n - 1], high, sizeof high);
         fprintf(out, "<strong>%s</strong> <small>%s %zu %s at %s</small>\n", median,
-                result_streams(like) ? "per message, median of" : "median of", n,
-                result_streams(like) ? "runs" : "medians", text);
+                kind == STUDY_STREAM ? "per message, median of" : "median of", n,
+                kind == STUDY_LATENCY ? "medians" : "runs", text);
         fprintf(out, "<p><small>from</small> %s <small>to</small> %s</p>\n", low, high);
     }
-    free(times);
+    free(found);
 }
 
 static void card_of_one(const struct study_result *result, const char *text, FILE *out)
 {
-    char value[24];
+    static const char *const words[] = {
+        [STUDY_LATENCY] = "median at", [STUDY_STREAM] = "per message at", [STUDY_LIST] = "at"};
+    enum study_kind kind = study_kind(result);
+    char value[32];
     double tail = result_percentile(result, 99);
-    time_figure(result_time(result), value, sizeof value);
-    fprintf(out, "<strong>%s</strong> <small>%s at %s</small>\n", value,
-            result_streams(result) ? "per message" : "median", text);
-    if (result_streams(result))
+    key_text(result, key_value(result), value, sizeof value);
+    fprintf(out, "<strong>%s</strong> <small>%s %s</small>\n", value, words[kind], text);
+    if (kind == STUDY_STREAM)
         return;
     if (isfinite(tail)) {
         time_figure(tail, value, sizeof value);
-        fprintf(out, "<p>%s <small>99th percentile</small></p>\n", value);
+        fprintf(out, "<p>%s <small>99th percentile%s</small></p>\n", value,
+                kind == STUDY_LIST ? " of list times" : "");
     } else {
         fputs("<p><small>no 99th percentile: too few samples</small></p>\n", out);
     }
 }
 
-static double best_bandwidth(const struct plot_data *plots, size_t family)
+static double best_bandwidth(const struct plot_data *plots, size_t family, enum study_kind kind)
 {
     double best = NAN;
     for (size_t i = 0; i < plots->curve_count; i++)
         for (size_t j = 0; j < plots->curves[i].count && plots->curves[i].family == family; j++)
-            if (result_streams(plots->curves[i].results[j]))
-                best = fmax(best, plots->curves[i].results[j]->bytes_per_s);
+            if (study_kind(plots->curves[i].results[j]) == kind)
+                best = fmax(best, study_bytes_per_s(plots->curves[i].results[j]));
     return best;
+}
+
+/* In the unit of the tool. */
+static void card_best(const struct plot_data *plots, size_t family, FILE *out)
+{
+    double streams = best_bandwidth(plots, family, STUDY_STREAM);
+    double lists = best_bandwidth(plots, family, STUDY_LIST);
+    char text[32] = "";
+    if (isfinite(streams))
+        bandwidth_text(streams / (1 << 20), "MiB/s", text, sizeof text);
+    else if (isfinite(lists))
+        bandwidth_text(lists / 1e6, "MB/s", text, sizeof text);
+    if (*text)
+        fprintf(out, "<p>%s <small>best</small></p>\n", text);
 }
 
 static void card(const struct plot_data *plots, size_t family, uint64_t size, FILE *out)
 {
     const struct study_result *result = result_at(plots, family, size);
-    double bandwidth = best_bandwidth(plots, family);
     char text[24];
     fprintf(out, "<div class=\"h%zu\"><div class=\"who\">", family % HUES);
     html_text(out, plots->families[family].label);
@@ -214,8 +250,7 @@ static void card(const struct plot_data *plots, size_t family, uint64_t size, FI
     } else {
         fputs("<strong>-</strong> <small>no samples</small>\n", out);
     }
-    if (isfinite(bandwidth))
-        fprintf(out, "<p>%.4g MiB/s <small>best</small></p>\n", bandwidth / (1 << 20));
+    card_best(plots, family, out);
     fputs("</div>\n", out);
 }
 
@@ -249,7 +284,9 @@ void figures_headline(const struct plot_data *plots, FILE *out)
 struct columns {
     double percents[PERCENTS];
     size_t percent_count;
-    bool bandwidth, rate, labels, streams;
+    bool bandwidth, rate, labels;
+    bool mib;       /* the unit of ucx_perftest, where one of its results has a bandwidth */
+    unsigned kinds; /* enum study_kind */
 };
 
 static void add_percent(struct columns *columns, double percent)
@@ -275,9 +312,10 @@ static struct columns columns_of(const struct plot_data *plots)
         for (size_t j = 0; j < plots->runs[i].result_count; j++) {
             const struct study_result *result = &plots->runs[i].results[j];
             columns.bandwidth |= isfinite(result->bytes_per_s);
+            columns.mib |= isfinite(result->bytes_per_s) && study_kind(result) != STUDY_LIST;
             columns.rate |= isfinite(result->messages_per_s);
             columns.labels |= result->label && result->label[0];
-            columns.streams |= result_streams(result);
+            columns.kinds |= study_kind(result);
             for (size_t k = 0; k < result->percentile_count; k++)
                 add_percent(&columns, result->percentiles[k].percent);
         }
@@ -299,7 +337,9 @@ static void titles(const struct columns *columns, FILE *out)
         "<th class=\"n\">Max <small>[us]</small></th><th class=\"n\">Mean <small>[us]</small></th>"
         "<th class=\"n\">Deviation <small>[us]</small></th>",
         out);
-    fputs(columns->bandwidth ? "<th class=\"n\">Bandwidth <small>[MiB/s]</small></th>" : "", out);
+    if (columns->bandwidth)
+        fprintf(out, "<th class=\"n\">Bandwidth <small>[%s]</small></th>",
+                columns->mib ? "MiB/s" : "MB/s");
     fputs(columns->rate ? "<th class=\"n\">Rate <small>[1/s]</small></th>" : "", out);
     fputs("</tr></thead>\n", out);
 }
@@ -381,12 +421,13 @@ static void row(const struct plot_data *plots, size_t run, size_t number,
     time_cell(out, "mean_us", result->mean_us);
     time_cell(out, "deviation_us", result->deviation_us);
     if (columns->bandwidth) {
-        snprintf(text, sizeof text, "%.2f", result->bytes_per_s / (1 << 20));
-        cell(out, "bytes_per_s", result->bytes_per_s, text);
+        double bytes_per_s = study_bytes_per_s(result);
+        snprintf(text, sizeof text, "%.2f", bytes_per_s / (columns->mib ? 1 << 20 : 1e6));
+        cell(out, "bytes_per_s", bytes_per_s, text);
     }
     if (columns->rate) {
-        snprintf(text, sizeof text, "%.0f", result->messages_per_s);
-        cell(out, "messages_per_s", result->messages_per_s, text);
+        snprintf(text, sizeof text, "%.0f", result_rate(result));
+        cell(out, "messages_per_s", result_rate(result), text);
     }
     fputs("</tr>\n", out);
 }
@@ -408,6 +449,10 @@ void figures_table(const struct plot_data *plots, FILE *out)
             row(plots, i, j, &columns, out);
     fprintf(out,
             "</tbody></table>\n</div>\n<p class=\"sub\">Percentiles need at least ten samples "
-            "beyond them, otherwise -.%s</p>\n</section>\n",
-            columns.streams ? " Times of streams are times between posts." : "");
+            "beyond them, otherwise -.%s%s</p>\n</section>\n",
+            columns.kinds & STUDY_STREAM ? " Times of streams are times between posts." : "",
+            columns.kinds & STUDY_LIST
+                ? " Times of lists are times of whole lists; their bandwidth "
+                  "and rate are of both directions together."
+                : "");
 }

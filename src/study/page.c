@@ -163,7 +163,8 @@ static int body(const struct plot_data *plots, FILE *out)
     describe_runs(plots, out);
     fprintf(out,
             "<footer>Made by weft " WEFT_VERSION ". Times are in microseconds (us) as the tools "
-            "print them; 1 MiB is 2<sup>20</sup> bytes.</footer>\n<script>%s</script>\n</body>\n"
+            "print them; 1 MB is 10<sup>6</sup> bytes, 1 MiB "
+            "2<sup>20</sup>.</footer>\n<script>%s</script>\n</body>\n"
             "</html>\n",
             page_script);
     return status;

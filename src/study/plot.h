@@ -81,12 +81,12 @@ size_t plot_data_first_size(const struct plot_data *plots);
 /* The result of that size; NULL if there is none. */
 const struct study_result *curve_at(const struct curve *curve, uint64_t size);
 
-/* A stream: it sends without waiting, so it has a rate, not a latency. */
-bool result_streams(const struct study_result *result);
-
 /* Its representative time: the median; of a stream 1 / message rate, because posts may follow each
  * other much faster than messages are transferred. NAN if there is none. */
 double result_time(const struct study_result *result);
+
+/* Messages per second; of lists both ways, in both directions together. */
+double result_rate(const struct study_result *result);
 
 /* From the document, or else from its histogram if ten samples lie beyond; NAN otherwise. */
 double result_percentile(const struct study_result *result, double percent);
@@ -165,13 +165,24 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
 /* Columns from x[0] to x[count]; first is the index of the first one among the shared words. */
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
                   const double *y, size_t count, size_t first);
+/* What no curve can be above, named at its right end. */
+enum ceiling { CEILING_MEMCPY, CEILING_LINK, CEILINGS };
+void plot_ceiling(struct plot *plot, enum ceiling what, const char *label,
+                  const struct point *points, size_t count);
 void plot_close(struct plot *plot);
 /* The shape of the family's markers, relative to the current point of the path. */
 const char *plot_marker(size_t family);
 
 /* ---- figures (sweep.c, spread.c) ---- */
 
-enum sweep { SWEEP_LATENCY, SWEEP_STREAM_TIME, SWEEP_BANDWIDTH, SWEEP_RATE, SWEEPS };
+enum sweep {
+    SWEEP_LATENCY,
+    SWEEP_STREAM_TIME,
+    SWEEP_LIST_BANDWIDTH,
+    SWEEP_BANDWIDTH,
+    SWEEP_RATE,
+    SWEEPS
+};
 
 /* One plot; drawn is false if there is nothing to show. as_file: a whole SVG file with its own
  * legend and colours. */

@@ -124,6 +124,11 @@ static const struct field reverse_fields[] = {
     {"elapsed_s", NUMBER, AT(study_result, reverse_elapsed_s), NULL},
     {0}};
 
+static const struct field ceiling_fields[] = {
+    {"memcpy_bytes_per_s", NUMBER_OR_NULL, AT(study_result, memcpy_bytes_per_s), NULL},
+    {"link_bytes_per_s", NUMBER_OR_NULL, AT(study_result, link_bytes_per_s), NULL},
+    {0}};
+
 static const struct field run_fields[] = {
     {"begun", TIME, AT(study_run, begun), NULL}, {"ended", TIME, AT(study_run, ended), NULL}, {0}};
 
@@ -291,7 +296,7 @@ static int read_lists(struct reader *r, json_t *object, const char *where,
 static int read_result(struct reader *r, json_t *object, const char *where,
                        struct study_result *result)
 {
-    result->reverse_elapsed_s = NAN;
+    result->reverse_elapsed_s = result->memcpy_bytes_per_s = result->link_bytes_per_s = NAN;
     int status = read_object(r, object, where, result_fields, result);
     if (!status)
         status = read_member(r, object, where, "fabric", fabric_fields, result);
@@ -301,6 +306,8 @@ static int read_result(struct reader *r, json_t *object, const char *where,
         status = read_member(r, object, where, "interference", interference_fields, result);
     if (!status && json_object_get(object, "reverse"))
         status = read_member(r, object, where, "reverse", reverse_fields, result);
+    if (!status && json_object_get(object, "ceilings"))
+        status = read_member(r, object, where, "ceilings", ceiling_fields, result);
     if (!status)
         status = read_more(r, object, where, result);
     return status ? status : read_lists(r, object, where, result);

@@ -8,16 +8,32 @@
 
 enum { BEYOND = 10 };
 
-bool result_streams(const struct study_result *result)
+enum study_kind study_kind(const struct study_result *result)
 {
-    return result->method && strncmp(result->method, "stream", 6) == 0;
+    const char *method = result->method ? result->method : "";
+    return strncmp(method, "stream", 6) == 0 ? STUDY_STREAM
+           : strncmp(method, "list", 4) == 0 ? STUDY_LIST
+                                             : STUDY_LATENCY;
+}
+
+double study_bytes_per_s(const struct study_result *result)
+{
+    bool both = study_kind(result) == STUDY_LIST && result->reverse_elapsed_s > 0;
+    double back = both ? (double)result->reverse_count / result->reverse_elapsed_s : 0;
+    return result->bytes_per_s + back * (double)result->size;
 }
 
 double result_time(const struct study_result *result)
 {
-    if (result_streams(result))
+    if (study_kind(result) == STUDY_STREAM)
         return result->messages_per_s > 0 ? 1e6 / result->messages_per_s : NAN;
     return result->count && isfinite(result->median_us) ? result->median_us : NAN;
+}
+
+double result_rate(const struct study_result *result)
+{
+    return study_kind(result) == STUDY_LIST ? study_bytes_per_s(result) / (double)result->size
+                                            : result->messages_per_s;
 }
 
 uint64_t result_samples(const struct study_result *result)

@@ -24,26 +24,42 @@ struct spread {
 
 /* ---- titles ---- */
 
-/* Samples of a stream are not latencies: it does not wait between two posts. */
-static bool any_of(const struct spread *spread, bool streams)
+/* All kinds of samples that are shown, enum study_kind. Only some are latencies: a stream does not
+ * wait between two posts, and a list is waited for as a whole. */
+static unsigned kinds_of(const struct spread *spread)
 {
+    unsigned kinds = 0;
     for (size_t i = 0; i < spread->plots->curve_count; i++)
-        if (spread->results[i] && result_streams(spread->results[i]) == streams)
-            return true;
-    return false;
+        kinds |= spread->results[i] ? study_kind(spread->results[i]) : 0;
+    return kinds;
 }
 
 static const char *time_title(const struct spread *spread)
 {
-    bool streams = any_of(spread, true), others = any_of(spread, false);
-    return streams && others ? "Time" : streams ? "Time between posts" : "Latency";
+    switch (kinds_of(spread)) {
+    case STUDY_STREAM:
+        return "Time between posts";
+    case STUDY_LIST:
+        return "List time";
+    case STUDY_LATENCY:
+    case 0:
+        return "Latency";
+    default:
+        return "Time";
+    }
 }
 
-/* The last sentence of a caption. */
+/* The last sentence of a caption: what samples are, where they differ. */
 static const char *time_note(const struct spread *spread)
 {
-    bool mixed = any_of(spread, true) && any_of(spread, false);
-    return mixed ? " Streams: time between posts." : "";
+    static const char *const notes[] = {
+        [STUDY_STREAM | STUDY_LATENCY] = " Streams: time between posts.",
+        [STUDY_LIST | STUDY_LATENCY] = " Lists: time of a list.",
+        [STUDY_LIST | STUDY_STREAM] = " Streams: time between posts. Lists: time of a list.",
+        [STUDY_LIST | STUDY_STREAM | STUDY_LATENCY] =
+            " Streams: time between posts. Lists: time of a list."};
+    const char *note = notes[kinds_of(spread)];
+    return note ? note : "";
 }
 
 /* ---- percentiles ---- */

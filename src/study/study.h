@@ -60,8 +60,10 @@ struct study_result {
     struct study_interval *intervals;
     size_t interval_count;
     uint64_t preempted, migrated, page_faults, steal_ms;
-    uint64_t reverse_count; /* stream both ways: messages that the other end sent */
+    uint64_t reverse_count; /* both ways: messages that the other end sent */
     double reverse_elapsed_s;
+    /* What bounds bandwidth one way; of lists. */
+    double memcpy_bytes_per_s, link_bytes_per_s;
 };
 
 struct study_run {
@@ -93,6 +95,14 @@ int study_read(struct study_run *run, const char *path, bool regular);
 int study_parse(struct study_run *run, const char *path, const char *text, size_t length);
 
 void study_free(struct study_run *run);
+
+/* What samples are: latencies; times between the posts of a stream; times of lists of operations.
+ */
+enum study_kind { STUDY_LATENCY = 1, STUDY_STREAM = 2, STUDY_LIST = 4 };
+enum study_kind study_kind(const struct study_result *result);
+
+/* Delivered; of lists both ways, by both directions together. NAN if it is not known. */
+double study_bytes_per_s(const struct study_result *result);
 
 /* ---- sets of runs ---- */
 
@@ -140,21 +150,25 @@ enum study_verdict {
     STUDY_ABSENT  /* the value is missing in at least one run */
 };
 
-/* What is compared in one row: a percentile of one size. */
+/* What is compared in one row. Streams are judged by their time per message, 1 / message rate, and
+ * lists by their bandwidth, instead of the median. */
+enum study_metric { STUDY_PERCENTILE, STUDY_PER_MESSAGE, STUDY_BANDWIDTH };
+
 struct study_row {
     const struct study_result *of; /* in the first run of A */
     double percent;
-    bool rate;       /* of a stream: microseconds per message, 1 / message rate */
+    enum study_metric metric; /* bandwidth is in bytes per second, and more of it is faster; all
+                                 else is in microseconds */
     bool unresolved; /* some run's value is below what its clock resolves, and counts as missing */
 };
 
 /* One row in both sets. Values are NAN where missing. */
 struct study_shift {
     struct study_row row;
-    double a_us, b_us; /* medians over the runs */
-    double shift;      /* Hodges-Lehmann estimate: 0.05 if B takes 5 % longer */
-    double low, high;  /* its 95 % confidence interval */
-    double p;          /* probability that chance makes any row differ as much */
+    double a, b;      /* medians over the runs */
+    double shift;     /* Hodges-Lehmann estimate: 0.05 if the value is 5 % more in B */
+    double low, high; /* its 95 % confidence interval */
+    double p;         /* probability that chance makes any row differ as much */
     enum study_verdict verdict;
 };
 
@@ -188,7 +202,7 @@ void study_comparison_free(struct study_comparison *comparison);
  * value is missing in at least one. The caller frees the rows. */
 struct study_spread {
     struct study_row row;
-    double median_us, min_us, max_us;
+    double median, min, max;
 };
 int study_spread(const struct study_set *set, const struct study_terms *terms,
                  struct study_spread **rows, size_t *count);
@@ -198,8 +212,8 @@ int study_spread(const struct study_set *set, const struct study_terms *terms,
 /* Writes one self-contained HTML page: plots, results and the description of all runs. */
 int study_page(const struct study_run *runs, size_t count, FILE *out);
 
-/* Writes latency versus size, or time per message of streams, as one SVG file with its own legend
- * and colours. -ENODATA if nothing was measured. */
+/* Writes latency versus size, or time per message of streams, or bandwidth of lists, as one SVG
+ * file with its own legend and colours. -ENODATA if nothing was measured. */
 int study_plot(const struct study_run *runs, size_t count, FILE *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plots versus size: latency with a band up to the 99th percentile; time per message, bandwidth and
- * message rate of streams. With a single size, runs are drawn side by side. Many curves are drawn
- * as thin lines, with the median of each family on top. */
+ * message rate of streams and lists. With a single size, runs are drawn side by side. Many curves
+ * are drawn as thin lines, with the median of each family on top. */
 #include "study/plot.h"
 
 #include <errno.h>
@@ -11,28 +11,34 @@
 
 #define POOLED_NOTE "Thin lines: single runs. Thick lines: median of the runs."
 
+/* Units are those of the tools: MB of 10^6 bytes of lists, MiB of ucx_perftest. */
 static const struct {
     const char *title, *axis, *value, *unit, *note;
     enum axis_kind kind;
-    bool streams;
+    unsigned of; /* enum study_kind */
 } kinds[SWEEPS] = {
     [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us",
-                       "Median; band up to the 99th percentile.", AXIS_TIME, false},
+                       "Median; band up to the 99th percentile.", AXIS_TIME, STUDY_LATENCY},
     [SWEEP_STREAM_TIME] = {"Time per message", "Time per message", "per message", "us",
-                           "1 / message rate.", AXIS_TIME, true},
+                           "1 / message rate.", AXIS_TIME, STUDY_STREAM},
+    [SWEEP_LIST_BANDWIDTH] = {"Bandwidth", "Bandwidth [MB/s]", "bandwidth", "MB/s",
+                              "Average over each test; both directions together.", AXIS_NUMBER,
+                              STUDY_LIST},
     [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
-                         "Average over each test.", AXIS_NUMBER, true},
+                         "Average over each test.", AXIS_NUMBER, STUDY_STREAM},
     [SWEEP_RATE] = {"Message rate", "Messages per second", "rate", "messages/s",
-                    "Average over each test.", AXIS_NUMBER, true},
+                    "Average over each test.", AXIS_NUMBER, STUDY_STREAM | STUDY_LIST},
 };
 
 static double value_of(const struct study_result *result, enum sweep what)
 {
     switch (what) {
+    case SWEEP_LIST_BANDWIDTH:
+        return study_bytes_per_s(result) / 1e6;
     case SWEEP_BANDWIDTH:
         return result->bytes_per_s / (1 << 20);
     case SWEEP_RATE:
-        return result->messages_per_s;
+        return result_rate(result);
     default:
         return result_time(result);
     }
@@ -46,7 +52,7 @@ static double tail_of(const struct study_result *result, enum sweep what)
 
 static bool shown(const struct study_result *result, enum sweep what)
 {
-    return result_streams(result) == kinds[what].streams && isfinite(value_of(result, what));
+    return study_kind(result) & kinds[what].of && isfinite(value_of(result, what));
 }
 
 /* ---- points ---- */
@@ -110,6 +116,65 @@ static size_t family_points(const struct plot_data *plots, size_t family, enum s
     return n;
 }
 
+/* ---- ceilings ---- */
+
+static double ceiling_of(const struct study_result *result, enum ceiling what)
+{
+    double one_way = what == CEILING_LINK ? result->link_bytes_per_s : result->memcpy_bytes_per_s;
+    return one_way / 1e6;
+}
+
+/* The highest of all runs, where they send in so many directions. */
+static size_t ceiling_points(const struct plot_data *plots, enum ceiling what, int ways,
+                             struct point *points)
+{
+    size_t n = 0;
+    for (size_t s = 0; s < plots->size_count; s++) {
+        double most = 0;
+        for (size_t i = 0; i < plots->curve_count; i++) {
+            const struct study_result *result = curve_at(&plots->curves[i], plots->sizes[s]);
+            if (result && shown(result, SWEEP_LIST_BANDWIDTH) &&
+                (result->reverse_elapsed_s > 0) == (ways == 2))
+                most = fmax(most, ways * ceiling_of(result, what));
+        }
+        if (most > 0)
+            set_point(&points[n++], plots->sizes[s], most, NAN);
+    }
+    return n;
+}
+
+/* Every ceiling that there is: visit gets its points. */
+static void each_ceiling(const struct plot_data *plots, enum sweep what, struct plot *plot,
+                         struct point *points,
+                         void (*visit)(struct plot *plot, enum ceiling what, const char *label,
+                                       const struct point *points, size_t count))
+{
+    static const char *const labels[CEILINGS][2] = {
+        [CEILING_MEMCPY] = {"memcpy, one CPU", "memcpy, two CPUs"},
+        [CEILING_LINK] = {"link", "link, both ways"}};
+    for (int i = 0; i < CEILINGS * 2 && what == SWEEP_LIST_BANDWIDTH; i++) {
+        enum ceiling ceiling = (enum ceiling)(i / 2);
+        size_t n = ceiling_points(plots, ceiling, 1 + i % 2, points);
+        /* With a single size, from edge to edge. */
+        if (n == 1 && plot->x.kind == AXIS_SLOT) {
+            points[1] = points[0];
+            points[0].x = plot->x.low;
+            points[1].x = plot->x.high;
+            n = 2;
+        }
+        visit(plot, ceiling, labels[ceiling][i % 2], points, n);
+    }
+}
+
+static void fit_ceiling(struct plot *plot, enum ceiling what, const char *label,
+                        const struct point *points, size_t count)
+{
+    (void)what;
+    (void)label;
+    for (size_t i = 0; i < count; i++)
+        axis_fit(&plot->y, points[i].y);
+}
+
 /* ---- versus size ---- */
 
 static void fit(struct plot *plot, const struct point *points, size_t count, bool bands)
@@ -135,6 +200,7 @@ static void fit_all(const struct plot_data *plots, enum sweep what, struct plot 
         fit(plot, points, curve_points(&plots->curves[i], what, points), !plot->crowded);
     for (size_t i = 0; i < plots->family_count && plot->crowded; i++)
         fit(plot, points, family_points(plots, i, what, points, room), true);
+    each_ceiling(plots, what, plot, points, fit_ceiling);
 }
 
 static void draw_crowd(const struct plot_data *plots, enum sweep what, struct plot *plot,
@@ -172,6 +238,7 @@ static void draw_sizes(const struct plot_data *plots, enum sweep what, struct pl
     axis_open(&plot->y, kinds[what].axis, kinds[what].kind, AXIS_LOG);
     fit_all(plots, what, plot, points, room);
     plot_open(plot, name, NULL, 0);
+    each_ceiling(plots, what, plot, points, plot_ceiling);
     if (plot->crowded)
         draw_crowd(plots, what, plot, points, room);
     else
@@ -205,7 +272,9 @@ static void draw_slots(const struct plot_data *plots, enum sweep what, struct pl
     axis_open(&plot->y, kinds[what].axis, kinds[what].kind, AXIS_EITHER);
     for (size_t i = 0; i < plots->family_count; i++)
         fit(plot, points, slot_points(plots, what, i, points, &slots), true);
+    each_ceiling(plots, what, plot, points, fit_ceiling);
     plot_open(plot, name, NULL, 0);
+    each_ceiling(plots, what, plot, points, plot_ceiling);
     slots = 0;
     for (size_t i = 0; i < plots->family_count; i++) {
         size_t n = slot_points(plots, what, i, points, &slots);

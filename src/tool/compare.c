@@ -30,22 +30,34 @@ static void test_text(const struct study_result *r, char *text, size_t room)
              r->layout ? r->layout : "", *r->label ? " " : "", r->label);
 }
 
-static void metric_text(const struct study_row *row, char *text, size_t room)
+static const char *unit_text(const struct study_row *row)
 {
-    if (row->rate)
-        snprintf(text, room, "per message");
-    else if (row->percent == 50)
-        snprintf(text, room, "median");
-    else
-        snprintf(text, room, "p%g", row->percent);
+    return row->metric == STUDY_BANDWIDTH ? "[MB/s]" : "[us]";
 }
 
-static void us_text(double us, char *text, size_t room)
+/* With its unit where the titles of the columns do not have it. */
+static void metric_text(const struct study_row *row, bool unit, char *text, size_t room)
 {
-    if (isnan(us))
-        snprintf(text, room, "-");
+    const char *of = study_kind(row->of) == STUDY_LIST ? "list " : "";
+    const char *in = unit ? unit_text(row) : "";
+    if (row->metric == STUDY_BANDWIDTH)
+        snprintf(text, room, "bandwidth%s", in);
+    else if (row->metric == STUDY_PER_MESSAGE)
+        snprintf(text, room, "per message%s", in);
+    else if (row->percent == 50)
+        snprintf(text, room, "%smedian%s", of, in);
     else
-        unit_us(us, text, room);
+        snprintf(text, room, "%sp%g%s", of, row->percent, in);
+}
+
+static void value_text(const struct study_row *row, double value, char *text, size_t room)
+{
+    if (isnan(value))
+        snprintf(text, room, "-");
+    else if (row->metric == STUDY_BANDWIDTH)
+        snprintf(text, room, "%.2f", value / 1e6);
+    else
+        unit_us(value, text, room);
 }
 
 static void percent_text(double share, char *text, size_t room)
@@ -84,21 +96,38 @@ static void print_side(const char *name, const struct study_set *set)
 
 /* ---- columns that name a row ---- */
 
-/* Widths. Columns with the same text in every row are left out: their width is 0. */
+/* Widths. Columns with the same text in every row are left out: their width is 0. unit: of all
+ * values, for titles; "" if rows differ in it. */
 struct names {
     int test, metric;
+    const char *unit;
 };
 
 /* Each row is the first member of a struct of stride bytes. */
+static const struct study_row *row_at(const void *rows, size_t i, size_t stride)
+{
+    return (const void *)((const char *)rows + i * stride);
+}
+
+static const char *unit_of(const void *rows, size_t count, size_t stride)
+{
+    const char *unit = count ? unit_text(row_at(rows, 0, stride)) : "[us]";
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(unit, unit_text(row_at(rows, i, stride))) != 0)
+            return "";
+    return unit;
+}
+
 static struct names find_names(const void *rows, size_t count, size_t stride)
 {
+    const char *unit = unit_of(rows, count, stride);
     char first[2][128] = {"", "median"}, text[2][128];
     int width[2] = {4, 6};
     bool differ[2] = {false, false};
     for (size_t i = 0; i < count; i++) {
-        const struct study_row *row = (const void *)((const char *)rows + i * stride);
+        const struct study_row *row = row_at(rows, i, stride);
         test_text(row->of, text[0], sizeof text[0]);
-        metric_text(row, text[1], sizeof text[1]);
+        metric_text(row, !*unit, text[1], sizeof text[1]);
         if (!i)
             memcpy(first[0], text[0], sizeof first[0]);
         for (int k = 0; k < 2; k++) {
@@ -106,7 +135,7 @@ static struct names find_names(const void *rows, size_t count, size_t stride)
             width[k] = (int)strlen(text[k]) > width[k] ? (int)strlen(text[k]) : width[k];
         }
     }
-    return (struct names){differ[0] ? width[0] : 0, differ[1] ? width[1] : 0};
+    return (struct names){differ[0] ? width[0] : 0, differ[1] ? width[1] : 0, unit};
 }
 
 static void print_cell(int width, const char *text)
@@ -122,12 +151,20 @@ static void print_titles(const struct names *names)
     printf("%10s", "Bytes");
 }
 
+/* Of a column of values. */
+static void print_title(const struct names *names, const char *title)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s%s", title, names->unit);
+    printf(" %11s", text);
+}
+
 static void print_row(const struct names *names, const struct study_row *row)
 {
     char text[128];
     test_text(row->of, text, sizeof text);
     print_cell(names->test, text);
-    metric_text(row, text, sizeof text);
+    metric_text(row, !*names->unit, text, sizeof text);
     print_cell(names->metric, text);
     printf("%10" PRIu64, row->of->size);
 }
@@ -147,15 +184,18 @@ int spread_set(const struct study_set *set, const struct weft_options *options)
     struct names names = find_names(rows, count, sizeof *rows);
     print_side(NULL, set);
     print_titles(&names);
-    printf(" %11s %11s %11s %9s\n", "Median[us]", "Min[us]", "Max[us]", "Spread");
+    print_title(&names, "Median");
+    print_title(&names, "Min");
+    print_title(&names, "Max");
+    printf(" %9s\n", "Spread");
     for (size_t i = 0; i < count; i++) {
         const struct study_spread *s = &rows[i];
         char median[24], min[24], max[24], spread[24];
-        us_text(s->median_us, median, sizeof median);
-        us_text(s->min_us, min, sizeof min);
-        us_text(s->max_us, max, sizeof max);
-        snprintf(spread, sizeof spread, s->median_us > 0 ? "%.2f%%" : "-",
-                 100 * (s->max_us - s->min_us) / s->median_us);
+        value_text(&s->row, s->median, median, sizeof median);
+        value_text(&s->row, s->min, min, sizeof min);
+        value_text(&s->row, s->max, max, sizeof max);
+        snprintf(spread, sizeof spread, s->median > 0 ? "%.2f%%" : "-",
+                 100 * (s->max - s->min) / s->median);
         print_row(&names, &s->row);
         printf(" %11s %11s %11s %9s\n", median, min, max, spread);
     }
@@ -182,8 +222,8 @@ static void print_shift(const struct view *v, const struct names *names,
                         const struct study_shift *s)
 {
     char a[24], b[24], shift[24], interval[64], p[24];
-    us_text(s->a_us, a, sizeof a);
-    us_text(s->b_us, b, sizeof b);
+    value_text(&s->row, s->a, a, sizeof a);
+    value_text(&s->row, s->b, b, sizeof b);
     percent_text(s->shift, shift, sizeof shift);
     interval_text(s, interval, sizeof interval);
     p_text(p_of(v, s), p, sizeof p);
@@ -262,8 +302,9 @@ static int print_view(const struct view *v)
     print_side("B", v->b);
     study_differences(v->a, v->b, print_difference, NULL);
     print_titles(&names);
-    printf(" %11s %11s %9s %20s %8s  %s\n", "A[us]", "B[us]", "Shift", "95% interval", "p",
-           "Verdict");
+    print_title(&names, "A");
+    print_title(&names, "B");
+    printf(" %9s %20s %8s  %s\n", "Shift", "95% interval", "p", "Verdict");
     for (size_t i = 0; i < v->c->count; i++)
         print_shift(v, &names, &v->c->shifts[i]);
     print_verdict(v);
@@ -292,15 +333,22 @@ static void write_difference(void *arg, const char *name, const char *a, const c
 
 static void write_shift(struct json *j, const struct view *v, const struct study_shift *s)
 {
+    static const char *const metrics[] = {[STUDY_PERCENTILE] = "percentile",
+                                          [STUDY_PER_MESSAGE] = "per message",
+                                          [STUDY_BANDWIDTH] = "bandwidth"};
+    bool bandwidth = s->row.metric == STUDY_BANDWIDTH;
     json_open(j, NULL, '{');
     json_text(j, "test", s->row.of->test);
     json_text(j, "label", s->row.of->label);
     json_text(j, "layout", s->row.of->layout);
     json_count(j, "size", s->row.of->size);
     json_number(j, "percent", s->row.percent);
-    json_bool(j, "per_message", s->row.rate);
-    json_number(j, "a_us", s->a_us);
-    json_number(j, "b_us", s->b_us);
+    json_text(j, "metric", metrics[s->row.metric]);
+    json_bool(j, "per_message", s->row.metric == STUDY_PER_MESSAGE);
+    json_number(j, "a_us", bandwidth ? NAN : s->a);
+    json_number(j, "b_us", bandwidth ? NAN : s->b);
+    json_number(j, "a_bytes_per_s", bandwidth ? s->a : NAN);
+    json_number(j, "b_bytes_per_s", bandwidth ? s->b : NAN);
     json_number(j, "shift_percent", 100 * s->shift);
     json_number(j, "low_percent", 100 * s->low);
     json_number(j, "high_percent", 100 * s->high);

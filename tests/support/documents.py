@@ -14,6 +14,7 @@ SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "share/schema/weft-result
 MACHINE = {"host": "node1", "weft": "0.1.0", "system": "Linux 6.1.0", "architecture": "x86_64",
            "cpu": "Example CPU 3.0 GHz", "cpus": "16", "allowed": "0-15", "memory": "68719476736",
            "clocksource": "tsc", "governor": "performance", "buffer": "host"}
+LIST = 256
 _validator = []
 
 
@@ -121,12 +122,18 @@ def result(rng, size, *, test="write", label="", layout=None, fabric="null",
                          "steal_ms": 0},
         "histogram": histogram(ordered),
         "series": intervals(samples, series) if series else []}
+    operations = count * (LIST if method.startswith("list") else 1)
     if method != "latency":
         elapsed = max(sum(samples) / 1e6, 1e-9)
-        figures.update(elapsed_s=round(elapsed, 9), messages_per_s=round(count / elapsed, 3),
-                       bytes_per_s=round(count * size / elapsed, 3))
-    if method == "stream both ways":
-        figures["reverse"] = {"count": count, "elapsed_s": figures["elapsed_s"]}
+        figures.update(elapsed_s=round(elapsed, 9), messages_per_s=round(operations / elapsed, 3),
+                       bytes_per_s=round(operations * size / elapsed, 3), operations=operations)
+    if method.startswith("list"):
+        figures["method"]["sample"] = "list time"
+        figures["ops_per_sample"] = LIST
+        figures["ceilings"] = {"memcpy_bytes_per_s": 1.25 * figures["bytes_per_s"],
+                               "link_bytes_per_s": 25e9}
+    if method.endswith("both ways"):
+        figures["reverse"] = {"count": operations, "elapsed_s": figures["elapsed_s"]}
     if report_all:
         figures["samples_us"] = [round(s, 6) for s in samples]
     return figures

@@ -520,7 +520,7 @@ static void results_of_the_same_name_are_matched_by_position(void **unused)
         }
     assert_int_equal(study_compare(&a.set, &b.set, &usual, &c), 0);
     for (size_t k = 0; k < SIZES; k++)
-        assert_float_equal(c.shifts[k].b_us, 1 + (double)k, 1e-9);
+        assert_float_equal(c.shifts[k].b, 1 + (double)k, 1e-9);
     study_comparison_free(&c);
 }
 
@@ -539,6 +539,56 @@ static void streams_are_judged_by_their_rate(void **unused)
         }
     assert_int_equal(verdict_of(&a, &b), STUDY_SLOWER);
     assert_int_equal(verdict_of(&b, &a), STUDY_FASTER);
+}
+
+/* Equal list times, as if the lists had been longer in B: what counts is bandwidth. */
+static void lists_are_judged_by_their_bandwidth_and_more_is_faster(void **unused)
+{
+    (void)unused;
+    static struct made a, b;
+    struct study_terms terms = {.percentiles = {50, 90, 0}, .min_effect = 0.02};
+    struct study_bucket bucket = {2, 2.002, 1000};
+    struct study_comparison c;
+    state = 61;
+    make(&a, 8, steady, 2);
+    make(&b, 8, steady, 2);
+    for (size_t i = 0; i < 8; i++)
+        for (size_t k = 0; k < SIZES; k++) {
+            struct study_result *left = &a.results[i][k], *right = &b.results[i][k];
+            left->method = right->method = "list";
+            left->buckets = right->buckets = &bucket;
+            left->bucket_count = right->bucket_count = 1;
+            left->messages_per_s = 1e6 + (double)i;
+            right->messages_per_s = 1.1e6 + (double)i;
+            left->bytes_per_s = left->messages_per_s * (double)left->size;
+            right->bytes_per_s = right->messages_per_s * (double)right->size;
+            left->reverse_elapsed_s = right->reverse_elapsed_s = NAN;
+        }
+    assert_int_equal(verdict_of(&a, &b), STUDY_FASTER);
+    assert_int_equal(verdict_of(&b, &a), STUDY_SLOWER);
+    assert_int_equal(study_compare(&a.set, &b.set, &terms, &c), 0);
+    assert_int_equal(c.shifts[0].row.metric, STUDY_BANDWIDTH);
+    assert_float_equal(c.shifts[0].a, 8 * 1000003.5, 1);
+    assert_float_equal(c.shifts[0].shift, 0.1, 1e-3);
+    assert_int_equal(c.shifts[1].row.metric, STUDY_PERCENTILE);
+    assert_float_equal(c.shifts[1].a, 2.001, 1e-9);
+    study_comparison_free(&c);
+}
+
+static void lists_both_ways_are_judged_by_the_sum_of_both_directions(void **unused)
+{
+    (void)unused;
+    struct study_result result = {.method = "lists both ways",
+                                  .size = 8,
+                                  .bytes_per_s = 1000,
+                                  .reverse_count = 50,
+                                  .reverse_elapsed_s = 2};
+    assert_float_equal(study_bytes_per_s(&result), 1200, 1e-9);
+    result.reverse_elapsed_s = NAN;
+    assert_float_equal(study_bytes_per_s(&result), 1000, 1e-9);
+    result.method = "stream both ways";
+    result.reverse_elapsed_s = 2;
+    assert_float_equal(study_bytes_per_s(&result), 1000, 1e-9);
 }
 
 static void runs_that_differ_are_refused_and_can_be_forced(void **unused)
@@ -588,9 +638,9 @@ static void a_percentile_that_is_missing_comes_from_the_histogram(void **unused)
         }
     b.results[4][0].bucket_count = 2; /* 980 samples: 9.8 lie beyond */
     assert_int_equal(study_compare(&a.set, &b.set, &terms, &c), 0);
-    assert_float_equal(c.shifts[0].a_us, 5.005, 1e-9);
+    assert_float_equal(c.shifts[0].a, 5.005, 1e-9);
     assert_int_equal(c.shifts[1].verdict, STUDY_ABSENT);
-    assert_float_equal(c.shifts[3].a_us, 9.009, 1e-9);
+    assert_float_equal(c.shifts[3].a, 9.009, 1e-9);
     assert_int_equal(c.absent, 1);
     study_comparison_free(&c);
 }
@@ -616,6 +666,8 @@ int main(void)
         cmocka_unit_test(medians_of_zero_are_not_divided_by),
         cmocka_unit_test(results_of_the_same_name_are_matched_by_position),
         cmocka_unit_test(streams_are_judged_by_their_rate),
+        cmocka_unit_test(lists_are_judged_by_their_bandwidth_and_more_is_faster),
+        cmocka_unit_test(lists_both_ways_are_judged_by_the_sum_of_both_directions),
         cmocka_unit_test(runs_that_differ_are_refused_and_can_be_forced),
         cmocka_unit_test(a_percentile_that_is_missing_comes_from_the_histogram),
     };

@@ -455,6 +455,95 @@ static void samples_of_streams_are_called_time_between_posts(void **state)
     free(page);
 }
 
+/* ---- lists ---- */
+
+/* A list of 100 takes 50 us: 2000 messages per millisecond. memcpy is twice as fast, the link four
+ * times. */
+static struct study_result list_of(uint64_t size)
+{
+    static struct study_bucket bucket = {50, 50.05, 1000};
+    struct study_result result = result_of("write", size, 50);
+    result.method = "list";
+    result.count = 1000;
+    result.buckets = &bucket;
+    result.bucket_count = 1;
+    result.messages_per_s = 2e6;
+    result.bytes_per_s = 2e6 * (double)size;
+    result.memcpy_bytes_per_s = 2 * result.bytes_per_s;
+    result.link_bytes_per_s = NAN;
+    return result;
+}
+
+static void lists_are_shown_by_their_bandwidth_below_its_ceilings(void **state)
+{
+    (void)state;
+    struct study_result results[] = {list_of(1000), list_of(1000000)};
+    struct study_run run = run_of("x.json", results, 2);
+    char *page = page_of(&run, 1);
+    assert_non_null(strstr(page, "<strong>2000 MB/s</strong> <small>at 1000 B</small>"));
+    assert_non_null(strstr(page, "50.0 us <small>99th percentile of list times</small>"));
+    assert_non_null(strstr(page, "2000000 MB/s <small>best</small>"));
+    assert_non_null(strstr(page, "Bandwidth versus size"));
+    assert_non_null(strstr(page, "Bandwidth <small>[MB/s]</small>"));
+    assert_non_null(strstr(page, "data-y=\"2000|2000000\""));
+    assert_int_equal(times(page, "class=\"c ceiling"), 1);
+    assert_non_null(strstr(page, "data-name=\"memcpy, one CPU\" data-y=\"4000|4e+06\""));
+    assert_null(strstr(page, "Latency"));
+    assert_int_equal(times(page, ">List time</text>"),
+                     4); /* percentiles and histogram, two sizes */
+    assert_int_equal(times(page, "Times of lists are times of whole lists"), 1);
+    free(page);
+    results[0].link_bytes_per_s = results[1].link_bytes_per_s = 25e9;
+    page = page_of(&run, 1);
+    assert_int_equal(times(page, "class=\"c ceiling"), 2);
+    assert_non_null(strstr(page, "data-name=\"link\" data-y=\"2.5e+04|2.5e+04\""));
+    free(page);
+}
+
+static void lists_both_ways_are_shown_by_their_sum_below_twice_the_ceilings(void **state)
+{
+    (void)state;
+    struct study_result results[] = {list_of(1000), list_of(2000)};
+    struct study_run runs[] = {run_of("x.json", results, 2), run_of("y.json", results, 1)};
+    for (size_t i = 0; i < LENGTH(results); i++) {
+        results[i].method = "lists both ways";
+        results[i].reverse_count = 3000;
+        results[i].reverse_elapsed_s = 0.001;
+    }
+    char *page = page_of(runs, 1);
+    assert_non_null(strstr(page, "data-y=\"5000|10000\""));
+    assert_non_null(strstr(page, "data-name=\"memcpy, two CPUs\" data-y=\"8000|1.6e+04\""));
+    assert_null(strstr(page, "memcpy, one CPU"));
+    assert_non_null(strstr(page, "data-key=\"bytes_per_s\" data-value=\"5000000000\">5000.00<"));
+    assert_non_null(strstr(page, "data-key=\"messages_per_s\" data-value=\"5000000\">"));
+    free(page);
+    /* One size, two runs: side by side, the ceiling from edge to edge. */
+    runs[0].result_count = 1;
+    page = page_of(runs, 2);
+    assert_non_null(strstr(page, "Bandwidth at 1000 B"));
+    assert_non_null(strstr(page, "data-name=\"memcpy, two CPUs\" data-y=\"8000|8000\""));
+    free(page);
+}
+
+static void samples_of_lists_beside_others_are_told_apart(void **state)
+{
+    (void)state;
+    struct study_result list = list_of(8), stream = stream_of(8), other = result_of("write", 8, 1);
+    stream.buckets = other.buckets = list.buckets;
+    stream.bucket_count = other.bucket_count = 1;
+    struct study_run runs[] = {run_of("a.json", &list, 1), run_of("b.json", &other, 1),
+                               run_of("c.json", &stream, 1)};
+    char *page = page_of(runs, 2);
+    assert_int_equal(times(page, ">Time</text>"), 2);
+    assert_int_equal(times(page, "Lists: time of a list."), 2);
+    assert_int_equal(times(page, "Streams:"), 0);
+    free(page);
+    page = page_of(runs, 3);
+    assert_int_equal(times(page, "Streams: time between posts. Lists: time of a list."), 2);
+    assert_non_null(strstr(page, "Bandwidth <small>[MiB/s]</small>"));
+    free(page);
+}
+
 /* ---- sizes that not all have ---- */
 
 static void a_page_opens_with_the_smallest_size_that_all_runs_have(void **state)
@@ -628,6 +717,9 @@ int main(void)
         cmocka_unit_test(one_way_and_both_ways_have_names_of_their_own),
         cmocka_unit_test(a_stream_is_shown_by_its_message_rate),
         cmocka_unit_test(samples_of_streams_are_called_time_between_posts),
+        cmocka_unit_test(lists_are_shown_by_their_bandwidth_below_its_ceilings),
+        cmocka_unit_test(lists_both_ways_are_shown_by_their_sum_below_twice_the_ceilings),
+        cmocka_unit_test(samples_of_lists_beside_others_are_told_apart),
         cmocka_unit_test(a_page_opens_with_the_smallest_size_that_all_runs_have),
         cmocka_unit_test(runs_without_results_have_a_page),
         cmocka_unit_test(results_without_numbers_have_a_page),
