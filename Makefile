@@ -44,8 +44,9 @@ fuzz: need-build need-fuzz
 
 bench: need-build need-bench all
 	@meson setup --reconfigure $(BUILD) >/dev/null
-	@ninja -C $(BUILD) bench/floor bench/peak bench/stream
+	@ninja -C $(BUILD) bench/floor bench/peak bench/stream bench/lists bench/rdm
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/lists.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/libfabric.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/output.py $(BUILD) $(BENCH_FLAGS)
@@ -73,7 +74,7 @@ FUZZ_NEEDS  = clang=clang llvm-symbolizer=llvm
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 DISTRO_NEEDS = debootstrap=debootstrap
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
-	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin
+	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin iperf3=iperf3
 
 need-build: ; @tests/support/need.sh $(BUILD_NEEDS)
 need-check: need-build ; @tests/support/need.sh $(CHECK_NEEDS)
