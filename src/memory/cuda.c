@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA GPUs, through the CUDA driver library. Every open GPU has its own stream, and a copy ends
- * with its synchronisation: without it, copies within the GPU, and small ones from the host, may
+/* NVIDIA GPUs, through the CUDA driver library. Every open GPU has its own stream, and copies end
+ * with its synchronisation: without it, those within the GPU, and small ones from the host, may
  * still be running when the call returns. A kernel may copy small sizes instead and signal the end
  * itself: both ways are timed when the GPU is opened, and the faster one is used. */
 #include "core/clock.h"
@@ -101,7 +101,7 @@ static const struct gpu_symbol symbols[] = {
     {"cuDeviceGetAttribute", &cu.attribute, true},
     {"cuMemHostAlloc", &cu.host_alloc, true},
     {"cuMemFreeHost", &cu.host_free, true},
-    {"cuStreamQuery", &cu.query, true},
+    {"cuStreamQuery", &cu.query, false},
     {"cuModuleLoadData", &cu.load, true},
     {"cuModuleUnload", &cu.unload, true},
     {"cuModuleGetFunction", &cu.function, true},
@@ -161,17 +161,27 @@ static void cuda_free(struct gpu *gpu, char *address)
         cu.free((uintptr_t)address);
 }
 
-static int cuda_copy(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
+static int cuda_begin(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
 {
     int code = use(gpu);
     if (code)
         return code;
     if (way == GPU_IN)
-        code = cu.in((uintptr_t)to, from, length, gpu->queue);
-    else if (way == GPU_OUT)
-        code = cu.out(to, (uintptr_t)from, length, gpu->queue);
-    else
-        code = cu.within((uintptr_t)to, (uintptr_t)from, length, gpu->queue);
+        return cu.in((uintptr_t)to, from, length, gpu->queue);
+    if (way == GPU_OUT)
+        return cu.out(to, (uintptr_t)from, length, gpu->queue);
+    return cu.within((uintptr_t)to, (uintptr_t)from, length, gpu->queue);
+}
+
+static int cuda_query(struct gpu *gpu)
+{
+    int code = use(gpu);
+    return code ? code : cu.query(gpu->queue);
+}
+
+static int cuda_wait(struct gpu *gpu)
+{
+    int code = use(gpu);
     return code ? code : cu.synchronize(gpu->queue);
 }
 
@@ -228,7 +238,7 @@ static int cuda_copy_locked(struct gpu *gpu, void *to, const void *from, size_t 
                             enum gpu_way way)
 {
     if (length > gpu->small[way])
-        return cuda_copy(gpu, to, from, length, way);
+        return gpu_copy_one(gpu, to, from, length, way);
     int code = use(gpu);
     return code ? code : small_copy(gpu, to, from, length);
 }
@@ -244,7 +254,8 @@ static uint64_t trial_ns(struct gpu *gpu, size_t length, enum gpu_way way, bool 
     int code = 0;
     for (int i = 0; i < TRIALS && !code; i++) {
         uint64_t begin_ns = clock_ns();
-        code = kernel ? small_copy(gpu, to, from, length) : cuda_copy(gpu, to, from, length, way);
+        code =
+            kernel ? small_copy(gpu, to, from, length) : gpu_copy_one(gpu, to, from, length, way);
         uint64_t took_ns = clock_ns() - begin_ns;
         best_ns = took_ns < best_ns ? took_ns : best_ns;
     }
@@ -313,7 +324,7 @@ static bool small_begin(struct gpu *gpu, struct small *s, int device)
 /* If any of it is missing, copy engines make all copies. */
 static void small_open(struct gpu *gpu, int device)
 {
-    if (!cu.attribute || !cu.host_alloc || !cu.host_free || !cu.query || !cu.load || !cu.unload ||
+    if (!cu.attribute || !cu.host_alloc || !cu.host_free || !cu.load || !cu.unload ||
         !cu.function || !cu.launch)
         return;
     struct small *s = gpu->more = calloc(1, sizeof *s);
@@ -444,6 +455,7 @@ static const struct gpu_ops cuda = {.libraries = libraries,
                                     .symbols = symbols,
                                     .symbol_count = LENGTH(symbols),
                                     .no_memory = OUT_OF_MEMORY,
+                                    .not_ready = NOT_READY,
                                     .start = cuda_start,
                                     .open = cuda_open,
                                     .close = cuda_close,
@@ -451,7 +463,9 @@ static const struct gpu_ops cuda = {.libraries = libraries,
                                     .room = cuda_room,
                                     .alloc = cuda_alloc,
                                     .free = cuda_free,
-                                    .copy = cuda_copy,
+                                    .begin = cuda_begin,
+                                    .query = cuda_query,
+                                    .wait = cuda_wait,
                                     .copy_locked = cuda_copy_locked,
                                     .pin = cuda_pin,
                                     .unpin = cuda_unpin,

@@ -235,12 +235,12 @@ int gpu_open(const struct memory_ops *kind, unsigned device, const char *identit
     *gpu = calloc(1, sizeof **gpu);
     if (!*gpu)
         return fail(-ENOMEM, "no memory for GPU %u", device);
-    **gpu = (struct gpu){.kind = kind,
-                         .device = device,
-                         .serial = ++serials,
-                         .copy = kind->gpu->copy,
-                         .copy_locked =
-                             kind->gpu->copy_locked ? kind->gpu->copy_locked : kind->gpu->copy};
+    **gpu =
+        (struct gpu){.kind = kind,
+                     .device = device,
+                     .serial = ++serials,
+                     .copy = gpu_copy_one,
+                     .copy_locked = kind->gpu->copy_locked ? kind->gpu->copy_locked : gpu_copy_one};
     guard_begin(&mask);
     int code = kind->gpu->open(*gpu);
     guard_end(&mask);
@@ -308,6 +308,33 @@ int gpu_copy_failed(const struct gpu *gpu, int code, size_t length, enum gpu_way
 {
     static const char *const ways[] = {"from the host", "to the host", "from GPU to GPU"};
     return gpu_fail(gpu->kind, gpu->device, code, "copying %zu bytes %s", length, ways[way]);
+}
+
+int gpu_copy_one(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
+{
+    const struct gpu_ops *ops = gpu->kind->gpu;
+    int code = ops->begin(gpu, to, from, length, way);
+    return code ? code : ops->wait(gpu);
+}
+
+int gpu_begin(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
+{
+    int code = gpu->kind->gpu->begin(gpu, to, from, length, way);
+    return code ? gpu_copy_failed(gpu, code, length, way) : 0;
+}
+
+int gpu_done(struct gpu *gpu)
+{
+    const struct gpu_ops *ops = gpu->kind->gpu;
+    int code = ops->query(gpu);
+    if (code == ops->not_ready)
+        return 0;
+    return code ? gpu_fail(gpu->kind, gpu->device, code, "waiting for copies") : 1;
+}
+
+void gpu_wait(struct gpu *gpu)
+{
+    gpu->kind->gpu->wait(gpu);
 }
 
 /* ---- buffers ---- */

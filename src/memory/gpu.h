@@ -18,6 +18,7 @@ struct gpu_ops {
     const struct gpu_symbol *symbols;
     size_t symbol_count;
     int no_memory; /* the code for out of memory */
+    int not_ready; /* and for copies under way */
 
     /* Once per process: the number of GPUs. */
     int (*start)(unsigned *count);
@@ -29,9 +30,13 @@ struct gpu_ops {
 
     int (*alloc)(struct gpu *gpu, size_t length, char **address);
     void (*free)(struct gpu *gpu, char *address);
-    int (*copy)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
+    /* Puts a copy into the queue, which makes them in order; is the queue empty; waits until it is.
+     */
+    int (*begin)(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
+    int (*query)(struct gpu *gpu);
+    int (*wait)(struct gpu *gpu);
     int (*copy_locked)(struct gpu *gpu, void *to, const void *from, size_t length,
-                       enum gpu_way way); /* NULL: as copy */
+                       enum gpu_way way); /* NULL: begin and wait */
     int (*pin)(struct gpu *gpu, void *address, size_t length);
     void (*unpin)(struct gpu *gpu, void *address);
     int (*export_memory)(struct gpu *gpu, char *address, struct gpu_handle *handle);
@@ -48,6 +53,9 @@ struct gpu_ops {
  * result is kept, and returned: after a failure it is tried again. */
 bool gpu_is_new(const struct gpu *gpu);
 int gpu_told(const struct gpu *gpu, int code);
+
+/* Begins a copy and waits for it. */
+int gpu_copy_one(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
 
 /* Opens a vendor library; NULL if it is not installed. And how long a small copy may take if we
  * wait for it ourselves. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AMD GPUs, through the HIP runtime library. A thread has a current device; every open GPU has its
- * own stream, and a copy ends with its synchronisation. */
+ * own stream, and copies end with its synchronisation. */
 #include "memory/gpu.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@ enum {
     STREAM_NON_BLOCKING = 1,
     REGISTER_PORTABLE = 1,
     IPC_LAZY_PEER_ACCESS = 1,
+    NOT_READY = 600,
     HOST_TO_DEVICE = 1,
     DEVICE_TO_HOST = 2,
     DEVICE_TO_DEVICE = 3
@@ -32,6 +33,7 @@ static struct {
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_destroy)(void *stream);
     int (*synchronize)(void *stream);
+    int (*query)(void *stream);
     int (*room)(size_t *available, size_t *total);
     int (*alloc)(void **address, size_t bytes);
     int (*free)(void *address);
@@ -55,6 +57,7 @@ static const struct gpu_symbol symbols[] = {
     {"hipStreamCreateWithFlags", &hip.stream_create, false},
     {"hipStreamDestroy", &hip.stream_destroy, false},
     {"hipStreamSynchronize", &hip.synchronize, false},
+    {"hipStreamQuery", &hip.query, false},
     {"hipMemGetInfo", &hip.room, false},
     {"hipMalloc", &hip.alloc, false},
     {"hipFree", &hip.free, false},
@@ -137,12 +140,22 @@ static void hip_free(struct gpu *gpu, char *address)
         hip.free(address);
 }
 
-static int hip_copy(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
+static int hip_begin(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
 {
     static const int kinds[] = {HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE};
     int code = use(gpu);
-    if (!code)
-        code = hip.copy(to, from, length, kinds[way], gpu->queue);
+    return code ? code : hip.copy(to, from, length, kinds[way], gpu->queue);
+}
+
+static int hip_query(struct gpu *gpu)
+{
+    int code = use(gpu);
+    return code ? code : hip.query(gpu->queue);
+}
+
+static int hip_wait(struct gpu *gpu)
+{
+    int code = use(gpu);
     return code ? code : hip.synchronize(gpu->queue);
 }
 
@@ -205,6 +218,7 @@ static const struct gpu_ops rocm = {.libraries = libraries,
                                     .symbols = symbols,
                                     .symbol_count = LENGTH(symbols),
                                     .no_memory = OUT_OF_MEMORY,
+                                    .not_ready = NOT_READY,
                                     .start = hip_start,
                                     .open = hip_open,
                                     .close = hip_close,
@@ -212,7 +226,9 @@ static const struct gpu_ops rocm = {.libraries = libraries,
                                     .room = hip_room,
                                     .alloc = hip_alloc,
                                     .free = hip_free,
-                                    .copy = hip_copy,
+                                    .begin = hip_begin,
+                                    .query = hip_query,
+                                    .wait = hip_wait,
                                     .pin = hip_pin,
                                     .unpin = hip_unpin,
                                     .export_memory = hip_export,

@@ -116,6 +116,12 @@ void gpu_release(struct gpu *gpu, char *address);
 
 int gpu_copy_failed(const struct gpu *gpu, int code, size_t length, enum gpu_way way);
 
+/* Copies under way together: begun one by one, made in this order. Whether all of them are done is
+ * asked once: 1, 0 or -errno. Waiting is for an end that lets go of memory they use. */
+int gpu_begin(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way);
+int gpu_done(struct gpu *gpu);
+void gpu_wait(struct gpu *gpu);
+
 static inline int gpu_copy_locked(struct gpu *gpu, void *to, const void *from, size_t length,
                                   enum gpu_way way)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Intel GPUs, through the Level Zero loader. Copies use an immediate command list in synchronous
- * mode, on a copy engine if there is one: a call returns when the copy is done. A handle for
- * another process is a descriptor of this one, so it must be passed too. */
+/* Intel GPUs, through the Level Zero loader. Copies use an immediate command list, on a copy engine
+ * if there is one: in order and waited for, or, where the driver has no such lists, in synchronous
+ * mode, in which a call returns when the copy is done. A handle for another process is a descriptor
+ * of this one, so it must be passed too. */
 #include "memory/gpu.h"
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 enum {
+    NOT_READY = 1,
     OUT_OF_HOST_MEMORY = 0x70000002,
     OUT_OF_MEMORY = 0x70000003,
     UNSUPPORTED = 0x78000003,
@@ -19,6 +21,8 @@ enum {
     GROUP_COMPUTES = 1,
     GROUP_COPIES = 2,
     MODE_SYNCHRONOUS = 1,
+    MODE_ASYNCHRONOUS = 2,
+    IN_ORDER = 2,
     MOST_DEVICES = 64,
     MOST_DRIVERS = 8,
     MOST_GROUPS = 16,
@@ -88,6 +92,7 @@ static struct {
     int (*list_create)(void *context, void *device, const struct queue_description *how,
                        void **list);
     int (*list_destroy)(void *list);
+    int (*list_wait)(void *list, uint64_t timeout_ns);
     int (*copy)(void *list, void *to, const void *from, size_t bytes, void *signal, uint32_t waits,
                 void **events);
     int (*alloc)(void *context, const struct memory_description *how, size_t bytes, size_t align,
@@ -112,6 +117,7 @@ static const struct gpu_symbol symbols[] = {
     {"zeContextCreate", &ze.context_create, false},
     {"zeCommandListCreateImmediate", &ze.list_create, false},
     {"zeCommandListDestroy", &ze.list_destroy, false},
+    {"zeCommandListHostSynchronize", &ze.list_wait, true},
     {"zeCommandListAppendMemoryCopy", &ze.copy, false},
     {"zeMemAllocDevice", &ze.alloc, false},
     {"zeMemFree", &ze.free, false},
@@ -229,10 +235,16 @@ static void ze_close(struct gpu *gpu)
 
 static int ze_open(struct gpu *gpu)
 {
-    struct queue_description queue = {.is = IS_QUEUE, .mode = MODE_SYNCHRONOUS};
     void *device = found[gpu->device].device;
+    struct queue_description queue = {.is = IS_QUEUE,
+                                      .ordinal = copy_group(device),
+                                      .flags = IN_ORDER,
+                                      .mode = MODE_ASYNCHRONOUS};
     gpu->context = found[gpu->device].context;
-    queue.ordinal = copy_group(device);
+    if (ze.list_wait && !ze.list_create(gpu->context, device, &queue, &gpu->queue))
+        return 0;
+    queue.flags = 0;
+    queue.mode = MODE_SYNCHRONOUS;
     return ze.list_create(gpu->context, device, &queue, &gpu->queue);
 }
 
@@ -266,10 +278,21 @@ static void ze_free(struct gpu *gpu, char *address)
     ze.free(gpu->context, address);
 }
 
-static int ze_copy(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
+static int ze_begin(struct gpu *gpu, void *to, const void *from, size_t length, enum gpu_way way)
 {
     (void)way;
     return ze.copy(gpu->queue, to, from, length, NULL, 0, NULL);
+}
+
+/* A list in synchronous mode has nothing under way. */
+static int ze_query(struct gpu *gpu)
+{
+    return ze.list_wait ? ze.list_wait(gpu->queue, 0) : 0;
+}
+
+static int ze_wait(struct gpu *gpu)
+{
+    return ze.list_wait ? ze.list_wait(gpu->queue, UINT64_MAX) : 0;
 }
 
 static int ze_pin(struct gpu *gpu, void *address, size_t length)
@@ -351,13 +374,16 @@ static const struct gpu_ops level_zero = {.libraries = libraries,
                                           .symbols = symbols,
                                           .symbol_count = LENGTH(symbols),
                                           .no_memory = OUT_OF_MEMORY,
+                                          .not_ready = NOT_READY,
                                           .start = ze_start,
                                           .open = ze_open,
                                           .close = ze_close,
                                           .identify = ze_identify,
                                           .alloc = ze_alloc,
                                           .free = ze_free,
-                                          .copy = ze_copy,
+                                          .begin = ze_begin,
+                                          .query = ze_query,
+                                          .wait = ze_wait,
                                           .pin = ze_pin,
                                           .unpin = ze_unpin,
                                           .export_memory = ze_export,

@@ -10,8 +10,7 @@ enum { AT = 4096, STEP = 96, PLACES = 10, COUNT = 37, LENGTH_OF_ONE = 24 };
 static void needs_batch(struct pair *pair, enum verb verb)
 {
     needs(pair, verb, true);
-    if (!pair->end.handle->ops->batch || pair->end.facts.batch_max < LENGTH_OF_ONE ||
-        pair->end.region.gpu || pair->end.remote.gpu) {
+    if (!pair->end.handle->ops->batch || pair->end.facts.batch_max < LENGTH_OF_ONE) {
         print_message("# no whole lists\n");
         skip();
     }

@@ -98,6 +98,97 @@ for vendor in VENDORS:
             tap.add(f"{vendor}: {op}, {place}: every byte arrives", moves, vendor, op, place)
 
 
+# ---- copies in flight ----
+
+LISTS = {"write": "cxi_write_bw", "read": "cxi_read_bw", "send": "cxi_send_bw"}
+
+
+def lists_arrive(vendor, op, more=(), fault=""):
+    """More than the fabric holds at a time, and places that are used again."""
+    for place in PLACES:
+        pair = Pair(LISTS[op], place, "-n", "2", "-l", "70", "-s", "1:64K", "--buf-sz", "2M",
+                    "--verify", *more, env=machine(vendor, FAKE_FAULT=fault))
+        pair.ended(0)
+        rows = re.findall(r"^ +(\d+) +140 ", pair.client.out, re.M)
+        equal(list(map(int, rows)), SIZES[:17], pair.client)
+
+
+for vendor in VENDORS:
+    for op in LISTS:
+        tap.add(f"{vendor}: a list of {op}s: every byte arrives", lists_arrive, vendor, op)
+tap.add("a list of sends by rendezvous: every byte arrives", lists_arrive, "NVIDIA", "send", ("-R",))
+tap.add("INTEL: a driver whose lists are not in order", lists_arrive, "INTEL", "write", (),
+        "at once")
+
+
+def waited(process, path):
+    """(copies, how often they were waited for) of a process."""
+    with open(path, encoding="ascii") as file:
+        counts = {int(pid): (int(copies), int(waits)) for pid, copies, waits in map(str.split, file)}
+    return counts[process.pid]
+
+
+def waits_once(vendor, op, place):
+    """5 lists of 100, beside what clears the buffer one by one."""
+    path = os.path.join(tap.folder(), "counts")
+    pair = Pair(LISTS[op], place, "-n", "4", "-l", "100", "-s", "4K",
+                env=machine(vendor, FAKE_COUNTS=path))
+    pair.ended(0)
+    copies, waits = waited(pair.client, path)
+    check(copies >= 500, copies)
+    # Sends are as many together as the fabric holds and the other end has receives for.
+    if op == "send":
+        check(copies - waits >= 400, (copies, waits))
+    else:
+        equal(copies - waits, 5 * 99, (copies, waits))
+
+
+for vendor in VENDORS:
+    for op in LISTS:
+        tap.add(f"{vendor}: a list of {op}s is waited for together", waits_once, vendor, op,
+                "host to GPU")
+tap.add("within a GPU a list is waited for together", waits_once, "NVIDIA", "write", "GPU to GPU")
+
+
+@test
+def a_stream_has_many_copies_in_flight():
+    path = os.path.join(tap.folder(), "counts")
+    process = run(tool("ucx_perftest"), "--local", "-t", "put_bw", "-D", "zcopy", "-O", "64", "-s",
+                  "4096", "-m", "host,cuda", "-n", "1000", "-w", "0", "-f",
+                  env=machine("NVIDIA", FAKE_COUNTS=path))
+    ended(process, 0)
+    copies, waits = waited(process, path)
+    check(copies >= 1000 and waits * 10 <= copies, (copies, waits))
+
+
+def list_fault(fault, words):
+    good, bad = machine("NVIDIA"), machine("NVIDIA", FAKE_FAULT=fault)
+    pair = Pair("cxi_write_bw", "host to GPU", "-n", "100", "-l", "50", "-s", "4096", env=bad,
+                server_env=good)
+    pair.refused("GPU 0 (NVIDIA)", words)
+
+
+tap.add("a list that a copy cannot be begun of ends both", list_fault, "copy@120",
+        "copying 4096 bytes from the host")
+tap.add("a GPU that is lost in a list ends both", list_fault, "lost@120", "waiting for copies")
+
+
+@test
+def an_end_that_is_killed_in_a_list_takes_the_other_along():
+    for victim in ("server", "client"):
+        pair = Pair("cxi_write_bw", "GPU to GPU", "-n", "1000000000", "-l", "1000", "-s", "4K",
+                    env=machine("NVIDIA"))
+        pair.client.wait_for("^Remote ")
+        time.sleep(0.2)
+        pair.traces.watch(pair.server, pair.client)
+        other = pair.client if victim == "server" else pair.server
+        getattr(pair, victim).kill()
+        ended(other, 4, 20)
+        pair.traces.nothing()
+
+
+# ---- the header ----
+
 def header_of(vendor, place):
     pair = Pair("cxi_write_lat", place, *QUICK, env=machine(vendor))
     pair.ended(0)

@@ -208,6 +208,37 @@ static void a_copy_that_fails_says_what_it_was(void **state)
     }
 }
 
+/* The second question finds the double's queue empty. */
+static void copies_begun_together_are_done_when_the_gpu_says_so(void **state)
+{
+    static const char words[] = "in flight";
+    (void)state;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        struct region region = region_of(kinds[i], 0, 4096);
+        struct gpu *gpu = region.gpu;
+        char back[2 * sizeof words] = {0};
+        char *there = region.address;
+        const char *seen = gpu_view(there);
+        assert_int_equal(gpu_begin(gpu, there, words, sizeof words, GPU_IN), 0);
+        assert_int_equal(gpu_begin(gpu, there + 100, there, sizeof words, GPU_WITHIN), 0);
+        assert_int_equal(gpu_begin(gpu, back, there + 100, sizeof words, GPU_OUT), 0);
+        assert_int_equal(gpu_done(gpu), 0);
+        assert_memory_not_equal(seen, words, sizeof words);
+        assert_int_equal(gpu_done(gpu), 1);
+        assert_memory_equal(seen, words, sizeof words);
+        assert_string_equal(back, words);
+        assert_int_equal(gpu_done(gpu), 1); /* nothing is under way */
+        assert_int_equal(gpu_begin(gpu, back + 1, there, sizeof words, GPU_OUT), 0);
+        gpu_wait(gpu);
+        assert_string_equal(back + 1, words);
+        setenv("FAKE_FAULT", "lost@0", 1);
+        assert_int_equal(gpu_done(gpu), -EIO);
+        assert_contains(fail_reason(), "waiting for copies");
+        unsetenv("FAKE_FAULT");
+        kinds[i]->free(&region);
+    }
+}
+
 static void a_gpu_that_was_refused_is_asked_for_again(void **state)
 {
     char byte = 0;
@@ -340,6 +371,7 @@ int main(void)
         cmocka_unit_test(too_much_gpu_memory_is_refused_with_what_there_is),
         cmocka_unit_test(a_gpu_of_another_number_is_refused),
         cmocka_unit_test(a_copy_that_fails_says_what_it_was),
+        cmocka_unit_test(copies_begun_together_are_done_when_the_gpu_says_so),
         cmocka_unit_test(a_gpu_that_was_refused_is_asked_for_again),
         cmocka_unit_test(a_handle_for_another_process_leaves_no_descriptor),
         cmocka_unit_test(two_threads_move_bytes_between_gpus_and_the_host),

@@ -82,6 +82,7 @@ struct soft_command *soft_enqueue(struct soft *soft, uint32_t verb, const struct
     command->xfer = *x;
     command->verb = verb;
     command->moved = 0;
+    command->list.count = 1;
     if (soft_immediate(x) && verb != VERB_ATOMIC)
         memcpy(command->idc, x->local->address + x->at, x->length);
     return command;
@@ -298,17 +299,31 @@ static int apply_list(struct soft *soft, const struct xfer *first, const struct 
     return status;
 }
 
+/* For a GPU: one command, with one completion. */
+static int enqueue_list(struct soft *soft, enum verb verb, const struct xfer *x,
+                        const struct fabric_batch *b)
+{
+    struct soft_command *command = all_acceptable(x, b) ? soft_enqueue(soft, verb, x) : NULL;
+    if (!command)
+        return -EAGAIN;
+    command->list = *b;
+    return LATER;
+}
+
 int soft_batch(struct fabric *fabric, enum verb verb, const struct xfer *first,
                const struct fabric_batch *b)
 {
     struct soft *soft = (struct soft *)fabric;
     struct xfer x = *first;
     bool copies = verb == VERB_WRITE || verb == VERB_READ;
-    if (soft->gpu || soft->command_head != soft->command_tail || x.length > SOFT_BATCH ||
-        (!copies && verb != VERB_ATOMIC))
+    if (x.length > soft->facts->batch_max || (!copies && verb != VERB_ATOMIC))
+        return -EAGAIN;
+    x.how &= ~HINT(INLINE);
+    if (soft->gpu)
+        return copies ? enqueue_list(soft, verb, &x, b) : -EAGAIN;
+    if (soft->command_head != soft->command_tail)
         return -EAGAIN;
     char *here = x.local->address + x.at;
-    x.how &= ~HINT(INLINE);
     if (!copies) {
         x.how |= HINT(LL); /* the list is rung once, and done then */
         return apply_list(soft, &x, b);
@@ -360,20 +375,82 @@ static int execute(struct soft *soft, struct soft_command *command)
     }
 }
 
+/* The first in the queue leaves it: DONE, LATER or -errno. What completes later has its event made
+ * then; its place here is given up. */
+static inline void finish(struct soft *soft, const struct soft_command *command, int status)
+{
+    soft->events[soft->event_head++ % SOFT_QUEUE] =
+        (struct completion){.id = command->xfer.id,
+                            .verb = status == LATER ? VERBS : command->verb,
+                            .status = status < 0 ? status : 0,
+                            .length = command->xfer.length};
+    soft->command_tail++;
+}
+
+/* ---- copies in flight ---- */
+
+/* Begins a command: 0, -EAGAIN or -errno. */
+static int begin(struct soft *soft, const struct soft_command *command)
+{
+    const struct xfer *x = &command->xfer;
+    if (command->verb == VERB_SEND)
+        return x->how & (HINT(INLINE) | HINT(RENDEZVOUS))
+                   ? -EAGAIN
+                   : soft_mail_begin(soft, x, soft->flying_sends);
+    if (command->verb == VERB_ATOMIC)
+        return -EAGAIN;
+    return acceptable(x) ? soft_gpu_begin_all(soft, command) : refuse(x);
+}
+
+static void land(struct soft *soft, int status)
+{
+    for (; soft->flying; soft->flying--) {
+        const struct soft_command *command = &soft->commands[soft->command_tail % SOFT_QUEUE];
+        int how = status < 0 ? status : command->status ? command->status : DONE;
+        if (command->verb == VERB_SEND && how == DONE)
+            soft_mail_placed(soft, &command->xfer);
+        finish(soft, command, how);
+    }
+    soft->flying_sends = 0;
+}
+
+/* Copies by a GPU are begun as far as they are queued, and known to be done together. One alone is
+ * waited for, which is faster. True: they are under way. */
+static bool fly(struct soft *soft)
+{
+    uint64_t queued = soft->command_head - soft->command_tail;
+    bool list = soft->commands[soft->command_tail % SOFT_QUEUE].list.count > 1;
+    if (queued == 1 && !soft->flying && !list)
+        return false;
+    while (soft->flying < queued) {
+        struct soft_command *command =
+            &soft->commands[(soft->command_tail + soft->flying) % SOFT_QUEUE];
+        command->status = begin(soft, command);
+        if (command->status == -EAGAIN)
+            break;
+        soft->flying++;
+        soft->flying_sends += command->verb == VERB_SEND;
+    }
+    if (soft->flying == 1 && !list)
+        gpu_wait(soft->gpu);
+    int done = soft->flying ? gpu_done(soft->gpu) : 1;
+    if (done)
+        land(soft, done);
+    return !done;
+}
+
 /* Queued commands run in order, a long one piece by piece. */
 void soft_ring(struct soft *soft)
 {
     while (soft->command_tail != soft->command_head) {
+        if (soft->gpu && fly(soft))
+            return;
+        if (soft->command_tail == soft->command_head)
+            return;
         struct soft_command *command = &soft->commands[soft->command_tail % SOFT_QUEUE];
         int status = execute(soft, command);
         if (status == -EAGAIN)
             return;
-        /* What completes later has its event made then; its place here is given up. */
-        soft->events[soft->event_head++ % SOFT_QUEUE] =
-            (struct completion){.id = command->xfer.id,
-                                .verb = status == LATER ? VERBS : command->verb,
-                                .status = status < 0 ? status : 0,
-                                .length = command->xfer.length};
-        soft->command_tail++;
+        finish(soft, command, status);
     }
 }

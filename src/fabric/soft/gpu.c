@@ -12,13 +12,18 @@
 
 /* ---- copies ---- */
 
+static enum gpu_way way_of(bool to_gpu, bool from_gpu)
+{
+    return !from_gpu ? GPU_IN : !to_gpu ? GPU_OUT : GPU_WITHIN;
+}
+
 int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool from_gpu,
               size_t length)
 {
     if (!length)
         return 0;
     if (to_gpu || from_gpu) {
-        enum gpu_way way = !from_gpu ? GPU_IN : !to_gpu ? GPU_OUT : GPU_WITHIN;
+        enum gpu_way way = way_of(to_gpu, from_gpu);
         return soft->locked ? gpu_copy_locked(soft->gpu, to, from, length, way)
                             : gpu_copy(soft->gpu, to, from, length, way);
     }
@@ -26,6 +31,36 @@ int soft_copy(struct soft *soft, char *to, bool to_gpu, const char *from, bool f
     memcpy(to, from, length);
     atomic_thread_fence(memory_order_seq_cst);
     return 0;
+}
+
+int soft_gpu_begin(struct soft *soft, char *to, bool to_gpu, const char *from, bool from_gpu,
+                   size_t length)
+{
+    if (!length || (!to_gpu && !from_gpu))
+        return soft_copy(soft, to, to_gpu, from, from_gpu, length);
+    return gpu_begin(soft->gpu, to, from, length, way_of(to_gpu, from_gpu));
+}
+
+int soft_gpu_begin_all(struct soft *soft, const struct soft_command *command)
+{
+    const struct xfer *x = &command->xfer;
+    const struct fabric_batch *list = &command->list;
+    char *there = x->remote->address + x->remote_at, *here = x->local->address + x->at;
+    bool reads = command->verb == VERB_READ;
+    unsigned slot = 0;
+    int status = 0;
+    if (soft_immediate(x) && !reads)
+        here = memcpy(soft->bounce + SOFT_BOUNCE + (command - soft->commands) * SOFT_BOUNCE_ROOM,
+                      command->idc, x->length);
+    for (unsigned i = 0; i < list->count && !status; i++) {
+        size_t by = slot * list->step;
+        status = reads ? soft_gpu_begin(soft, here + by, x->local->gpu, there + by, x->remote->gpu,
+                                        x->length)
+                       : soft_gpu_begin(soft, there + by, x->remote->gpu, here + by, x->local->gpu,
+                                        x->length);
+        slot = slot + 1 == list->slots ? 0 : slot + 1;
+    }
+    return status;
 }
 
 int soft_gpu_write(struct soft *soft, const struct xfer *x)
@@ -168,8 +203,16 @@ static void pin(struct soft *soft, void *address, size_t length)
     soft->unpinned = true;
 }
 
+/* Nothing may use what is let go. */
+static void land(struct soft *soft)
+{
+    if (soft->gpu && soft->flying)
+        gpu_wait(soft->gpu);
+}
+
 void soft_gpu_withdraw(struct soft *soft, const struct region *region)
 {
+    land(soft);
     for (unsigned i = 0; i < soft->pin_count; i++)
         if (soft->pins[i] == region->address) {
             gpu_unpin(soft->gpu, region->address);
@@ -210,17 +253,19 @@ static void describe(struct soft *soft, bool host, bool theirs, bool two)
         "waited for";
     soft->facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory: the GPU's "
                                      "copy has been waited for";
+    soft->facts->batch_max = SOFT_GPU_BATCH;
 }
 
 int soft_gpu_join(struct soft *soft)
 {
+    const size_t bounce = SOFT_BOUNCE + SOFT_QUEUE * SOFT_BOUNCE_ROOM;
     bool host = false, ours = false, theirs = false;
     if (!soft->gpu)
         return 0;
-    soft->bounce = aligned_alloc(SOFT_BOUNCE, SOFT_BOUNCE);
+    soft->bounce = aligned_alloc(SOFT_BOUNCE, bounce);
     if (!soft->bounce)
         return fail(-ENOMEM, "soft: no memory beside a GPU's");
-    pin(soft, soft->bounce, SOFT_BOUNCE);
+    pin(soft, soft->bounce, bounce);
     for (int i = 0; i < SOFT_ENTRIES; i++)
         if (soft->exposed[i] && soft->exposed[i]->gpu) {
             ours = true;
@@ -250,6 +295,7 @@ int soft_gpu_join(struct soft *soft)
 
 void soft_gpu_unpin(struct soft *soft)
 {
+    land(soft);
     while (soft->pin_count)
         gpu_unpin(soft->gpu, soft->pins[--soft->pin_count]);
 }

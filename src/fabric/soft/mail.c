@@ -7,25 +7,46 @@
 
 #include <errno.h>
 
+/* A receive of the other end's, read once. */
+struct posted {
+    uint64_t at, room, entry;
+};
+
+/* The one for message number so much, counted from 0. */
+static inline int posted_for(const struct soft *soft, uint64_t number, struct posted *posted)
+{
+    const struct soft_mail *m = &soft->mail;
+    const struct soft_posted *p = &m->channel->posted[!m->side][number % SOFT_RING];
+    posted->at = atomic_load_explicit(&p->at, memory_order_relaxed);
+    posted->room = atomic_load_explicit(&p->length, memory_order_relaxed);
+    posted->entry = atomic_load_explicit(&p->entry, memory_order_relaxed);
+    if (within(soft, posted->entry, posted->at, posted->room))
+        return 0;
+    return fail(-EPROTO, "soft: the other end posted a buffer outside its memory");
+}
+
 /* Into the buffer that the other end posted for this message, piece by piece if it is long. */
 static int place(struct soft *soft, const struct xfer *x, const char *from, size_t *moved)
 {
-    struct soft_mail *m = &soft->mail;
-    const struct soft_posted *p = &m->channel->posted[!m->side][m->data_sent % SOFT_RING];
-    uint64_t at = atomic_load_explicit(&p->at, memory_order_relaxed);
-    uint64_t room = atomic_load_explicit(&p->length, memory_order_relaxed);
-    uint64_t entry = atomic_load_explicit(&p->entry, memory_order_relaxed);
-    if (!within(soft, entry, at, room))
-        return fail(-EPROTO, "soft: the other end posted a buffer outside its memory");
-    size_t fits = x->length < room ? x->length : room;
+    struct posted to;
+    int status = posted_for(soft, soft->mail.data_sent, &to);
+    if (status)
+        return status;
+    size_t fits = x->length < to.room ? x->length : to.room;
     size_t left = fits > *moved ? fits - *moved : 0;
     if (soft->gpu)
-        return soft_gpu_place(soft, x, from, entry, at, fits, moved);
+        return soft_gpu_place(soft, x, from, to.entry, to.at, fits, moved);
     size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
     if (piece)
-        memcpy(soft->link.regions[entry].address + at + *moved, from + *moved, piece);
+        memcpy(soft->link.regions[to.entry].address + to.at + *moved, from + *moved, piece);
     *moved += piece;
     return *moved < fits ? LATER : DONE;
+}
+
+void soft_mail_placed(struct soft *soft, const struct xfer *x)
+{
+    soft->mail.data_sent++;
+    put(soft, &soft->mail, CODE_PLACED, &x->length, sizeof x->length);
 }
 
 static int send_pull(struct soft *soft, const struct xfer *x)
@@ -66,14 +87,28 @@ static inline int send_now(struct soft *soft, const struct xfer *x, const char *
     int status = place(soft, x, from, moved);
     if (status != DONE)
         return status == LATER ? -EAGAIN : status;
-    m->data_sent++;
-    put(soft, m, CODE_PLACED, &x->length, sizeof x->length);
+    soft_mail_placed(soft, x);
     return DONE;
 }
 
 int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, size_t *moved)
 {
     return send_now(soft, x, from, moved);
+}
+
+int soft_mail_begin(struct soft *soft, const struct xfer *x, uint64_t ahead)
+{
+    struct soft_mail *m = &soft->mail;
+    struct posted to;
+    if (m->sent + ahead - m->acked >= SOFT_RING || m->data_sent + ahead >= m->their_posted)
+        read_counters(m);
+    if (m->sent + ahead - m->acked >= SOFT_RING || m->data_sent + ahead >= m->their_posted)
+        return -EAGAIN;
+    int status = posted_for(soft, m->data_sent + ahead, &to);
+    return status ? status
+                  : soft_gpu_begin(soft, soft->link.regions[to.entry].address + to.at,
+                                   soft->link.regions[to.entry].gpu, x->local->address + x->at,
+                                   x->local->gpu, x->length < to.room ? x->length : to.room);
 }
 
 static int refuse(const struct soft *soft, const struct xfer *x, const char *what)

@@ -30,13 +30,13 @@ void soft_describe_path(struct fabric_facts *facts)
     snprintf(facts->form, sizeof facts->form, "soft (software NIC, shared memory)");
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory, visible to all its CPUs";
     facts->proves[VERB_READ] = "the target's bytes are in the initiator's memory";
+    facts->batch_max = SOFT_BATCH;
 }
 
 static void describe(const struct soft *soft, struct fabric_facts *facts)
 {
     *facts = (struct fabric_facts){
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
-        .batch_max = SOFT_BATCH,
         .honours = ((1U << HINTS) - 1) & ~HINT(HRP),
         .target_polls = VERB(SEND) | VERB(AM),
         .max_inline = SOFT_IDC,
@@ -136,6 +136,7 @@ static void soft_leave(struct fabric *fabric)
     soft_portal_close(soft);
     soft->mail = (struct soft_mail){.arrival = soft->mail.arrival};
     soft->command_head = soft->command_tail = soft->event_head = soft->event_tail = 0;
+    soft->flying = soft->flying_sends = 0;
     memset(soft->keys, 0, sizeof soft->keys);
 }
 

@@ -15,12 +15,14 @@ enum {
     SOFT_FIRST_NIC = 0x12, /* the address of cxi0 */
     SOFT_PIDS = 511,
     SOFT_ENTRIES = 16,
-    SOFT_BATCH = 4096, /* bytes of an operation that goes in a list of its own */
+    SOFT_BATCH = 4096,        /* bytes of an operation that goes in a list of its own */
+    SOFT_GPU_BATCH = 1 << 20, /* and of a GPU's, which makes the list itself */
     SOFT_QUEUE = 64,
     SOFT_IDC = 224,           /* bytes that fit into a command */
     SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
     SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
-    SOFT_BOUNCE = 4096,
+    SOFT_BOUNCE = 4096,       /* for what is waited for; then as much for each queued command: */
+    SOFT_BOUNCE_ROOM = 256,
     SOFT_GUESTS = 64, /* ends that may dial before we meet them */
     SOFT_NONCE = 64   /* characters */
 };
@@ -211,6 +213,8 @@ struct soft_command {
     struct xfer xfer;
     uint32_t verb;
     size_t moved;
+    struct fabric_batch list; /* one command may be a list of copies by a GPU */
+    int status;               /* of beginning those */
     struct soft_amo amo;
     char idc[SOFT_IDC];
 };
@@ -294,7 +298,9 @@ struct soft {
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
     /* Only where a GPU takes part. */
-    char *bounce; /* for what travels in commands and lines from or to a GPU */
+    uint64_t flying;       /* commands, from the tail on, whose copies are begun and not yet done */
+    uint64_t flying_sends; /* of them */
+    char *bounce;          /* for what travels in commands and lines from or to a GPU */
     void *pins[SOFT_PINS];
     unsigned pin_count;
     bool unpinned; /* some could not be locked */
@@ -357,6 +363,12 @@ int soft_poll(struct fabric *fabric, struct completion *completions, int max);
  * long one that were placed already. */
 int soft_mail_send(struct soft *soft, const struct xfer *x, const char *from, size_t *moved);
 
+/* The same in two steps, for copies by a GPU: begins the copy into the receive that the other end
+ * posted for this message, so many after the next one: 0, -EAGAIN or -errno; and once it is done,
+ * says so to the other end. */
+int soft_mail_begin(struct soft *soft, const struct xfer *x, uint64_t ahead);
+void soft_mail_placed(struct soft *soft, const struct xfer *x);
+
 /* ---- am.c: active messages ---- */
 
 int soft_am(struct fabric *fabric, const struct xfer *x);
@@ -381,6 +393,11 @@ int soft_gpu_read(struct soft *soft, const struct xfer *x);
 int soft_gpu_place(struct soft *soft, const struct xfer *x, const char *from, uint64_t entry,
                    uint64_t at, size_t fits, size_t *moved);
 
+/* Begins a copy, and those of a queued command: 0 or -errno. */
+int soft_gpu_begin(struct soft *soft, char *to, bool to_gpu, const char *from, bool from_gpu,
+                   size_t length);
+int soft_gpu_begin_all(struct soft *soft, const struct soft_command *command);
+
 /* One piece of a queued copy: DONE, -EAGAIN for more, or -errno. */
 int soft_gpu_advance(struct soft *soft, struct soft_command *command);
 
@@ -396,7 +413,7 @@ int soft_gpu_map(struct soft *soft, struct soft_map *map, const struct msg *text
 int soft_gpu_expose(struct soft *soft, const struct region *region);
 void soft_gpu_withdraw(struct soft *soft, const struct region *region);
 int soft_gpu_join(struct soft *soft);
-void soft_gpu_unpin(struct soft *soft);
+void soft_gpu_unpin(struct soft *soft); /* after what is under way is done */
 /* After all of the other end's memory is released. */
 void soft_gpu_leave(struct soft *soft);
 
