@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A bare loop over the CUDA driver: one copy, one synchronisation, timed. The GPU's memory is that
  * of a second process, opened by its handle, and host memory is shared and page-locked, as in the
- * tools.  gpu HOW WAY SIZE COUNT [GPU], HOW stream, plain, query, flag, kernel or spin; WAY in, out
- * or within. Prints the median in microseconds, once it has seen that whole copies are made. */
+ * tools.  gpu HOW WAY SIZE COUNT [LIST], HOW stream, plain, query, flag, kernel, spin or list; WAY
+ * in, out or within. Prints the median in microseconds, once it has seen that whole copies are
+ * made. list: LIST copies, each at its own place, and one synchronisation; prints the mean. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 enum { BLOCK = 2 << 20, WARM_UP = 20, SPIN = 1, NON_BLOCKING = 1, MAPPED = 3 };
-enum { STREAM, PLAIN, QUERY, FLAG, KERNEL, SPIN_KERNEL };
+enum { STREAM, PLAIN, QUERY, FLAG, KERNEL, SPIN_KERNEL, TOGETHER };
 enum { IN, OUT, WITHIN };
 typedef unsigned long long address_t;
 
@@ -190,7 +191,8 @@ static address_t borrow(int number, size_t bytes, int *keep)
 /* What a copy needs. */
 static struct {
     int how, way;
-    size_t size;
+    size_t size, at; /* bytes of a copy, and where */
+    unsigned list;
     char *host;
     volatile uint32_t *flag;
     address_t host_there, flag_there, there, own;
@@ -201,10 +203,10 @@ static struct {
 static int begin(void)
 {
     if (c.way == IN)
-        return cuMemcpyHtoDAsync_v2(c.there, c.host, c.size, c.stream);
+        return cuMemcpyHtoDAsync_v2(c.there + c.at, c.host + c.at, c.size, c.stream);
     if (c.way == OUT)
-        return cuMemcpyDtoHAsync_v2(c.host, c.there, c.size, c.stream);
-    return cuMemcpyDtoDAsync_v2(c.there, c.own, c.size, c.stream);
+        return cuMemcpyDtoHAsync_v2(c.host + c.at, c.there + c.at, c.size, c.stream);
+    return cuMemcpyDtoDAsync_v2(c.there + c.at, c.own + c.at, c.size, c.stream);
 }
 
 static int plain(void)
@@ -252,10 +254,23 @@ static int queried(void)
     return code;
 }
 
+/* The first place last, where prove() looks. */
+static int together(void)
+{
+    int code = 0;
+    for (unsigned i = c.list; i-- > 0 && !code;) {
+        c.at = i * c.size;
+        code = begin();
+    }
+    return code ? code : cuStreamSynchronize(c.stream);
+}
+
 static int once(void)
 {
     int code;
     switch (c.how) {
+    case TOGETHER:
+        return together();
     case STREAM:
         code = begin();
         return code ? code : cuStreamSynchronize(c.stream);
@@ -272,7 +287,7 @@ static int once(void)
 
 static void prepare(int number, int *keep)
 {
-    size_t bytes = (c.size + BLOCK - 1) / BLOCK * BLOCK;
+    size_t bytes = (c.size * c.list + BLOCK - 1) / BLOCK * BLOCK;
     void *module;
     c.there = borrow(number, bytes, keep);
     int fd = memfd_create("gpu", MFD_CLOEXEC);
@@ -290,7 +305,7 @@ static void prepare(int number, int *keep)
     check(cuStreamCreate(&c.stream, NON_BLOCKING), "a stream");
     check(cuMemAlloc_v2(&c.own, bytes), "memory");
     check(cuStreamCreate(&c.other, NON_BLOCKING), "a stream");
-    if (c.how < KERNEL)
+    if (c.how != KERNEL && c.how != SPIN_KERNEL)
         return;
     check(cuModuleLoadData(&module, kernel_text), "the kernel");
     check(cuModuleGetFunction(&c.kernel, module, "copy"), "the kernel");
@@ -352,33 +367,36 @@ static int choose(const char *word, const char *const *words)
 
 int main(int argc, char **argv)
 {
-    static const char *const hows[] = {"stream", "plain", "query", "flag", "kernel", "spin", NULL};
+    static const char *const hows[] = {"stream", "plain", "query", "flag",
+                                       "kernel", "spin",  "list",  NULL};
     static const char *const ways[] = {"in", "out", "within", NULL};
     int keep;
     if (argc < 5) {
-        fprintf(stderr, "usage: gpu HOW WAY SIZE COUNT [GPU]\n");
+        fprintf(stderr, "usage: gpu HOW WAY SIZE COUNT [LIST]\n");
         return 2;
     }
     c.how = choose(argv[1], hows);
     c.way = choose(argv[2], ways);
     c.size = strtoull(argv[3], NULL, 0);
     size_t count = strtoull(argv[4], NULL, 0);
-    prepare(argc > 5 ? atoi(argv[5]) : 0, &keep);
+    c.list = argc > 5 && c.how == TOGETHER ? (unsigned)strtoul(argv[5], NULL, 0) : 1;
+    prepare(0, &keep);
     uint64_t *samples = calloc(count, sizeof *samples);
     if (!samples || !count)
         return 1;
     if (c.size <= 1 << 20)
         prove();
-    for (int i = 0; i < WARM_UP; i++)
+    for (int i = 0; i < (c.how == TOGETHER ? 1 : WARM_UP); i++)
         check(once(), "a copy");
+    uint64_t first_ns = now_ns();
     for (size_t i = 0; i < count; i++) {
         uint64_t begin_ns = now_ns();
         check(once(), "a copy");
         samples[i] = now_ns() - begin_ns;
     }
+    double mean_ns = (double)(now_ns() - first_ns) / (double)count;
     qsort(samples, count, sizeof *samples, by_size);
-    size_t middle = count / 2;
-    printf("%.3f\n", (double)samples[middle] / 1000);
+    printf("%.3f\n", (c.how == TOGETHER ? mean_ns : (double)samples[count / 2]) / 1000);
     check(cuIpcCloseMemHandle(c.there), "letting go");
     close(keep);
     wait(NULL);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # The tools on an NVIDIA GPU's memory beside a bare loop over its driver: gpu.py BUILD. Whole
-# processes alternate; what is compared are medians of their medians. It needs the tools and bench/gpu
+# processes alternate; what is compared are medians of their medians, or with --lists of the bandwidth of
+# lists. It needs the tools and bench/gpu
 # of a build folder and nothing else, and asserts nothing: the status is 0 unless something fails.
 
 import argparse
@@ -19,6 +20,12 @@ PATHS = [("host to GPU", "in", ("cxi_write_lat", "-r", "0")),
          ("GPU to host, written", "out", ("cxi_write_lat", "-t", "0")),
          ("GPU to GPU", "within", ("cxi_write_lat", "-t", "0", "-r", "0")),
          ("GPU to GPU, read", "within", ("cxi_read_lat", "-t", "0", "-r", "0"))]
+# Lists: bytes, copies in a list, lists.
+LISTS = ((64 << 10, 256, 400), (1 << 20, 256, 40), (256 << 20, 8, 10))
+LIST_PATHS = [("host to GPU", "in", ("cxi_write_bw", "-r", "0")),
+              ("GPU to host", "out", ("cxi_write_bw", "-t", "0")),
+              ("GPU to GPU", "within", ("cxi_write_bw", "-t", "0", "-r", "0"))]
+ROW = re.compile(r"^ +\d+ +\d+ +(\d+\.\d+) +\d+\.\d+$", re.M)
 HOWS = ("stream", "plain", "query", "flag", "kernel", "spin")
 DEADLINE_S = 120
 
@@ -87,6 +94,41 @@ def compare(build, repeat, factor, only):
                   f"{'holds' if holds else 'MISSED'} |", flush=True)
 
 
+def bare_list(build, way, size, length, count):
+    us = float(output_of([f"{build}/bench/gpu", "list", way, str(size), str(count), str(length)],
+                         cpus()[0]))
+    return size * length / us / 1000
+
+
+def our_list(build, command, size, length, count):
+    tool, *options = command
+    said = output_of([f"{build}/tools/{tool}", "--local", *options, "-s", str(size), "-l",
+                      str(length), "-n", str(count), "--cpu", "{},{}".format(*cpus())])
+    rows = ROW.findall(said)
+    if len(rows) != 1:
+        raise RuntimeError(f"{tool}: {len(rows)} rows\n{said}")
+    return float(rows[0]) / 1000
+
+
+def compare_lists(build, repeat, factor, only):
+    print("| path | size | list | bare | ours | ours/bare | bare/bare | target 0.97 |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, way, command in LIST_PATHS:
+        for size, length, count in LISTS:
+            if only not in f"{name}, {text_of(size)}":
+                continue
+            count = max(int(count * factor), 2)
+            pairs = [(bare_list(build, way, size, length, count),
+                      our_list(build, command, size, length, count)) for _ in range(repeat)]
+            bares = [pair[0] for pair in pairs]
+            floor, mine = statistics.median(bares), statistics.median(pair[1] for pair in pairs)
+            # The peer against itself: every other run beside the rest.
+            itself = statistics.median(bares[::2]) / statistics.median(bares[1::2] or bares)
+            print(f"| {name} | {text_of(size)} | {length} | {floor:.2f} GB/s | {mine:.2f} GB/s | "
+                  f"{mine / floor:.3f} | {itself:.3f} | "
+                  f"{'holds' if mine / floor >= 0.97 else 'MISSED'} |", flush=True)
+
+
 def explore(build, repeat, factor):
     """Other ways to make a small copy and to know that it is done."""
     print("| how | way | size | us |")
@@ -110,12 +152,15 @@ def main():
     parser.add_argument("--repeat", type=int, default=13)
     parser.add_argument("--factor", type=float, default=1, help="more or fewer iterations")
     parser.add_argument("--only", default="", help='these rows: "GPU to host", "read, 1 MiB"')
+    parser.add_argument("--lists", action="store_true", help="bandwidth of lists of copies")
     parser.add_argument("--ways", action="store_true", help="ways of copying, in the bare loop alone")
     a = parser.parse_args()
     try:
         output_of([f"{a.build}/bench/gpu", "stream", "in", "8", "10"])
         if a.ways:
             explore(a.build, a.repeat, a.factor)
+        elif a.lists:
+            compare_lists(a.build, a.repeat, a.factor, a.only)
         else:
             compare(a.build, a.repeat, a.factor, a.only)
     except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
