@@ -63,20 +63,35 @@ static int help_atomics(struct msg *text)
 /* Where the text of options begins. */
 enum { USUAL_COLUMN = 26, LIST_COLUMN = 25 };
 
+static int help_pair(int column, struct msg *text)
+{
+    return msg_print(text,
+                     "Usage:\n"
+                     "  %s [-d DEV] [-p PORT]\n"
+                     "%*sStart a server and wait for connection\n"
+                     "  %s ADDR [OPTIONS]\n"
+                     "%*sConnect to server with address ADDR\n"
+                     "\n"
+                     "Options:\n",
+                     shell_program, column, "", shell_program, column, "");
+}
+
+static int help_alone(struct msg *text)
+{
+    return msg_print(text,
+                     "Usage:\n"
+                     "  %s [OPTIONS]\n"
+                     "\n"
+                     "Options:\n",
+                     shell_program);
+}
+
 static int print_help(const struct command *c)
 {
     struct opt_words words = c->op->words->help;
     struct msg text;
     words.column = method_of(&c->options.spec)->lists ? LIST_COLUMN : USUAL_COLUMN;
-    int status = msg_print(&text,
-                           "Usage:\n"
-                           "  %s [-d DEV] [-p PORT]\n"
-                           "%*sStart a server and wait for connection\n"
-                           "  %s ADDR [OPTIONS]\n"
-                           "%*sConnect to server with address ADDR\n"
-                           "\n"
-                           "Options:\n",
-                           shell_program, words.column, "", shell_program, words.column, "");
+    int status = c->tool->alone ? help_alone(&text) : help_pair(words.column, &text);
     if (!status)
         status = opt_help(&c->set, &words, 0, &text);
     if (!status && c->set.takes & CXI_AMO)
@@ -318,6 +333,8 @@ static int both(struct command *c)
 
 /* ---- main ---- */
 
+enum { MOST_STRAY = 8 };
+
 /* Requests for a client's results; a server has none. */
 static int prepare_output(struct command *c, int argc, char **argv)
 {
@@ -348,17 +365,30 @@ static void begin(struct command *c, const struct cxi_tool *tool)
     spec->op = choice_of(op_names, tool->op);
     spec->method = choice_of(method_names, tool->method);
     c->op = op_of(spec);
-    c->set = (struct opt_set){
-        .rows = cxi_rows, .takes = cxi_takes(c->op, method_of(spec)), .base = &c->options};
+    c->set = (struct opt_set){.rows = cxi_rows,
+                              .takes = tool->alone ? CXI_ALONE : cxi_takes(c->op, method_of(spec)),
+                              .base = &c->options};
     c->local = (struct local){.out = -1, .errors = -1};
     opt_defaults(&c->set);
+}
+
+/* Scripts may give the loopback tool an address, as they do the others. */
+static int parse(struct command *c, int argc, char **argv)
+{
+    const char *words[MOST_STRAY];
+    bool alone = c->tool->alone;
+    int given;
+    int status = opt_parse(&c->set, argc - 1, argv + 1, alone ? words : &c->options.address,
+                           alone ? MOST_STRAY : 1, &given);
+    for (int i = 0; i < given && alone && !status; i++)
+        warn("ignored: \"%s\": there is no other end", words[i]);
+    return status;
 }
 
 static int prepare(struct command *c, int argc, char **argv)
 {
     struct cxi_options *o = &c->options;
-    int given;
-    int status = opt_parse(&c->set, argc - 1, argv + 1, &o->address, 1, &given);
+    int status = parse(c, argc, argv);
     if (status || o->help || o->version || o->list)
         return status;
     status = cxi_check(o, &c->set);
@@ -375,6 +405,8 @@ static int prepare(struct command *c, int argc, char **argv)
 static int run(struct command *c)
 {
     const struct cxi_options *o = &c->options;
+    if (c->tool->alone)
+        return cxi_loopback(&c->session, &c->offer, &c->options.spec, o->cpu[0], &c->output.report);
     if (o->local)
         return both(c);
     int status = o->cpu[0] >= 0 ? cpu_pin(o->cpu[0]) : 0;

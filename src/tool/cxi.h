@@ -11,6 +11,7 @@ struct cxi_tool {
     const char *name;  /* what both ends must have in common */
     const char *title; /* of the header */
     const char *op, *method;
+    bool alone; /* the loopback tool: one process is both ends */
 };
 
 struct cxi_options {
@@ -20,6 +21,7 @@ struct cxi_options {
     uint64_t service, port, wait_s;
     int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
     int gpu_type;           /* this end's: 1 + place in memory_vendors, 0: whatever there is */
+    uint64_t transfer;      /* the loopback tool: bytes */
     int huge;               /* 0, or the choice of --use-hp */
     uint64_t interval_s;    /* lists: a row this often; 0: only the last */
     bool gbits;             /* bandwidth in Gb/s */
@@ -48,8 +50,11 @@ enum {
     CXI_BW_PULLS = 4096,
     CXI_BW_HRP = 8192, /* of what has sizes */
     CXI_BW_HRP_AMO = 16384,
-    CXI_ALL = 32768
+    CXI_ALL = 32768,
+    CXI_PAIR = 65536,     /* a server and a client */
+    CXI_LOOPBACK = 131072 /* both ends in one process */
 };
+enum { CXI_ALONE = CXI_ALL | CXI_LOOPBACK }; /* what the loopback tool takes */
 unsigned cxi_takes(const struct op *op, const struct method *method);
 extern const struct opt cxi_rows[];
 
@@ -59,6 +64,11 @@ extern const char *const cxi_huge[];
 /* The rules that no single option knows, in sentences. Settles what one option does to another, and
  * warns of it. */
 int cxi_check(struct cxi_options *options, struct opt_set *set);
+
+/* The loopback tool: this thread initiates and reports, on this CPU unless it is -1; a second one
+ * is the target, with the same offer and spec. */
+int cxi_loopback(struct session *session, const struct offer *offer, struct spec *spec, int64_t cpu,
+                 struct report *report);
 
 int cxi_main(const struct cxi_tool *tool, int argc, char **argv);
 

@@ -24,17 +24,35 @@ static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
         warn("--use-hp is the client's to say: it has no effect here");
 }
 
-int cxi_check(struct cxi_options *o, struct opt_set *set)
+/* Always from the first place to the first, by commands that carry no payload and are acknowledged
+ * by the target. */
+static void settle_loopback(struct cxi_options *o)
 {
     struct spec *spec = &o->spec;
+    spec->size = (struct opt_range){o->transfer, o->transfer};
+    spec->data.most = o->transfer;
+    spec->hints.no_idc = spec->hints.no_hrp = true;
+    o->local = o->gbits = true;
+}
+
+static int check_role(struct cxi_options *o, const struct opt_set *set)
+{
     struct role role = {.address = o->address,
                         .local = o->local,
                         .loop = o->loop,
                         .port = o->port,
                         .server_cpu = o->cpu[1]};
     int status = role_check(&role, set);
-    if (!status)
-        status = access_open(&o->access, set, &role);
+    return status ? status : access_open(&o->access, set, &role);
+}
+
+int cxi_check(struct cxi_options *o, struct opt_set *set)
+{
+    struct spec *spec = &o->spec;
+    bool alone = set->takes == CXI_ALONE;
+    if (alone)
+        settle_loopback(o);
+    int status = alone ? 0 : check_role(o, set);
     if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))
         status = fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
                       amo_compare_names[spec_amo_compare(spec)], amo_op_names[spec_amo_op(spec)]);

@@ -13,6 +13,10 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
     {                                                                                              \
         .type = OPT_LINE, .header = (place), .label = (words), .show = (value), .takes = CXI_ALL   \
     }
+#define PAIR_LINE(place, words, value)                                                             \
+    {                                                                                              \
+        .type = OPT_LINE, .header = (place), .label = (words), .show = (value), .takes = CXI_PAIR  \
+    }
 #define SIZE_LINE(place, words, value)                                                             \
     {                                                                                              \
         .type = OPT_LINE, .header = (place), .label = (words), .show = (value), .takes = CXI_SIZED \
@@ -29,8 +33,8 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
     }
 
 /* clang-format off */
-#define LISTS(usual, tools) \
-    {.letter = 'n', .name = "iters", OF(ITERATIONS), .min = 1, \
+#define LISTS(key, usual, tools) \
+    {.letter = (key), .name = "iters", OF(ITERATIONS), .min = 1, \
      .max = UINT64_MAX, .fallback = (usual), .word = "ITERS", .takes = (tools), \
      .help = "Number of iterations to run (default: {default})", \
      .header = AT_ITERS, .label = "Iterations", .show = cxi_show_iters}
@@ -56,7 +60,7 @@ const struct opt cxi_rows[] = {
      .help = "Service ID (default: {default})",
      .header = AT_SERVICE, .label = "Service ID", .show = cxi_show_service},
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
-     .fallback = "49194", .word = "PORT", .takes = CXI_ALL,
+     .fallback = "49194", .word = "PORT", .takes = CXI_PAIR,
      .help = "The port to listen on/connect to (default: {default})"},
     {.letter = 't', .name = "tx-gpu", .type = OPT_INDEX, FIELD(tx_gpu), .max = 65535,
      .word = "GPU", .takes = CXI_SIZED,
@@ -66,13 +70,22 @@ const struct opt cxi_rows[] = {
      .word = "GPU", .takes = CXI_SIZED,
      .help = "GPU index for allocating RX buf (default: no GPU)",
      .header = AT_SERVER_MEM, .label = "Server RX Mem", .show = cxi_show_rx},
+    {.letter = 't', .name = "tx-gpu", .type = OPT_INDEX, FIELD(tx_gpu), .max = 65535,
+     .word = "GPU", .takes = CXI_LOOPBACK,
+     .help = "GPU index for allocating TX buf (default: no GPU)",
+     .header = AT_CLIENT_MEM, .label = "TX Mem", .show = cxi_show_tx},
+    {.letter = 'r', .name = "rx-gpu", .type = OPT_INDEX, FIELD(rx_gpu), .max = 65535,
+     .word = "GPU", .takes = CXI_LOOPBACK,
+     .help = "GPU index for allocating RX buf (default: no GPU)",
+     .header = AT_SERVER_MEM, .label = "RX Mem", .show = cxi_show_rx},
     {.letter = 'g', .name = "gpu-type", .type = OPT_CHOICE, FIELD(gpu_type), .choices = memory_vendors,
-     .word = "TYPE", .takes = CXI_SIZED,
+     .word = "TYPE", .takes = CXI_SIZED | CXI_LOOPBACK,
      .help = "GPU type (AMD or NVIDIA or INTEL) (default type determined\n"
              "by discovered GPU files on system)"},
-    LISTS("100", CXI_LAT),
-    LISTS("1000", CXI_BW_SIZED),
-    LISTS("10000", CXI_BW_AMO),
+    LISTS('n', "100", CXI_LAT),
+    LISTS('n', "1000", CXI_BW_SIZED),
+    LISTS('n', "10000", CXI_BW_AMO),
+    LISTS('i', "25", CXI_LOOPBACK),
     {.letter = 'D', .name = "duration", OF(DURATION), .scale = 1000, .min = 1,
      .max = 1000000, .word = "SEC", .takes = CXI_ALL,
      .help = "Run for the specified number of seconds",
@@ -88,6 +101,16 @@ const struct opt cxi_rows[] = {
      .header = AT_GAP, .label = "Inter-Iter Gap", .show = cxi_show_gap},
     SIZES("8", CXI_LAT_SIZED),
     SIZES("65536", CXI_BW_SIZED),
+    {.letter = 's', .name = "size", .type = OPT_AMOUNT, FIELD(transfer), .min = 1,
+     .max = UINT32_MAX, .fallback = "524288", .word = "SIZE", .takes = CXI_LOOPBACK,
+     .help = "Transfer size in bytes (default: {default})\n"
+             "The maximum size is 4294967295",
+     .header = AT_SIZE, .label = "Write Size (B)"},
+    {.letter = 'n', .name = "num-xfers", OF(LIST), .fallback = "8192", .word = "XFERS",
+     .takes = CXI_LOOPBACK,
+     .help = "Number of transfers per iteration, all pushed to\n"
+             "the Tx CQ prior to initiating xfer (default: {default})",
+     .header = AT_LIST, .label = "Cmds per iter", .show = cxi_show_list},
     LIST_SIZE("256", CXI_BW_SIZED,
               "Number of {ops} per iteration, all pushed to\n"
               "the Tx CQ prior to initiating xfer (default: {default})"),
@@ -147,7 +170,7 @@ const struct opt cxi_rows[] = {
      .help = "Byte-alignment of {ops} in the buffer (default: {default})",
      .header = AT_ALIGN, .label = "RDMA Buf Align"},
     {.name = "use-hp", .type = OPT_CHOICE, FIELD(huge), .choices = cxi_huge,
-     .word = "SIZE", .takes = CXI_SIZED,
+     .word = "SIZE", .takes = CXI_SIZED | CXI_LOOPBACK,
      .help = "Attempt to use huge pages when allocating\n"
              "Size may be \"2M\" or \"1G\"",
      .header = AT_HUGE, .label = "Hugepages", .show = cxi_show_huge},
@@ -171,7 +194,7 @@ const struct opt cxi_rows[] = {
      .flags = OPT_OURS,
      .help = "Only warn when the cycle counter's rate changed"},
     {.name = "warmup", OF(WARMUP), .fallback = "1", .word = "LISTS",
-     .takes = CXI_BW, .flags = OPT_OURS,
+     .takes = CXI_BW | CXI_LOOPBACK, .flags = OPT_OURS,
      .help = "Lists to run before anything counts (default: {default})",
      .header = AT_WARMUP, .label = "Warmup Lists"},
     {.name = "report-gbits", .type = OPT_FLAG, FIELD(gbits), .takes = CXI_BW, .flags = OPT_OURS,
@@ -179,28 +202,34 @@ const struct opt cxi_rows[] = {
     {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .min = 1, .max = 1000000,
      .word = "SEC", .takes = CXI_BW, .flags = OPT_OURS,
      .help = "A row this often, besides the last of each size"},
-    {.name = "local", .type = OPT_FLAG, FIELD(local), .takes = CXI_ALL, .flags = OPT_OURS,
+    {.name = "local", .type = OPT_FLAG, FIELD(local), .takes = CXI_PAIR, .flags = OPT_OURS,
      .help = "Start the server too, on this machine"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = CXI_ALL,
      .flags = OPT_OURS | OPT_ACTION,
      .help = "Print the devices that can be used, and exit"},
-    {.name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = CXI_ALL, .flags = OPT_OURS,
+    {.name = "loop", .type = OPT_FLAG, FIELD(loop), .takes = CXI_PAIR, .flags = OPT_OURS,
      .help = "Server: take one client after another"},
-    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", .takes = CXI_ALL,
+    {.name = "bind", .type = OPT_TEXT, FIELD(bind), .max = 256, .word = "ADDR", .takes = CXI_PAIR,
      .flags = OPT_OURS, .help = "Server: listen on this address only"},
-    ACCESS_ROWS(offsetof(struct cxi_options, access), CXI_ALL),
+    ACCESS_ROWS(offsetof(struct cxi_options, access), CXI_PAIR),
     {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
-     .fallback = "10", .word = "SEC", .takes = CXI_ALL, .flags = OPT_OURS,
+     .fallback = "10", .word = "SEC", .takes = CXI_PAIR, .flags = OPT_OURS,
      .help = "Fail after this long without progress or sign of\n"
              "life (default: {default}). A server's is the\n"
              "longest that a client may ask for"},
-    BOUNDS_ROWS(offsetof(struct cxi_options, most), CXI_ALL),
+    {.name = "timeout", OF(TIMEOUT), .scale = 1000, .min = 1, .max = 86400,
+     .fallback = "10", .word = "SEC", .takes = CXI_LOOPBACK, .flags = OPT_OURS,
+     .help = "Fail after this long without progress\n"
+             "(default: {default})"},
+    BOUNDS_ROWS(offsetof(struct cxi_options, most), CXI_PAIR),
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
-     .word = "SEC", .takes = CXI_ALL, .flags = OPT_OURS,
+     .word = "SEC", .takes = CXI_PAIR, .flags = OPT_OURS,
      .help = "Client: keep trying to reach the server for this\n"
              "long (default: {default})"},
-    {.name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "A[,B]", .takes = CXI_ALL,
+    {.name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "A[,B]", .takes = CXI_PAIR,
      .flags = OPT_OURS, .help = "Run on CPU A; with --local the server on CPU B"},
+    {.name = "cpu", .type = OPT_INDEX, FIELD(cpu), .max = 65535, .word = "CPU",
+     .takes = CXI_LOOPBACK, .flags = OPT_OURS, .help = "Initiate from this CPU"},
     {.name = "verify", OF(VERIFY), .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Check the data after every iteration, outside the\n"
              "timed part",
@@ -212,6 +241,8 @@ const struct opt cxi_rows[] = {
     BW_LINE(AT_CLIENT_RX, "Client RX Mem", cxi_show_client_rx),
     BW_LINE(AT_CLIENT_GPU_BW, "Client GPU Type", cxi_show_client_vendor),
     BW_LINE(AT_SERVER_TX, "Server TX Mem", cxi_show_server_tx),
+    {.type = OPT_LINE, .header = AT_SERVER_GPU, .label = "GPU Type", .show = cxi_show_vendor,
+     .takes = CXI_LOOPBACK},
     LAT_LINE(AT_CLIENT_GPU, "Client GPU Type", cxi_show_client_vendor),
     SIZE_LINE(AT_SERVER_GPU, "Server GPU Type", cxi_show_server_vendor),
     LINE(AT_TEST_TYPE, "Test Type", cxi_show_test_type),
@@ -219,10 +250,10 @@ const struct opt cxi_rows[] = {
     SIZE_LINE(AT_MAX_SIZE, "Max {Op} Size", cxi_show_max_size),
     {.type = OPT_LINE, .header = AT_CLOCK, .label = "Clock", .show = cxi_show_clock,
      .takes = CXI_LAT},
-    LINE(AT_LOCAL, "Local (client)", cxi_show_local_client),
-    LINE(AT_LOCAL, "Local (server)", cxi_show_local_server),
-    LINE(AT_REMOTE, "Remote (client)", cxi_show_remote_client),
-    LINE(AT_REMOTE, "Remote (server)", cxi_show_remote_server),
+    PAIR_LINE(AT_LOCAL, "Local (client)", cxi_show_local_client),
+    PAIR_LINE(AT_LOCAL, "Local (server)", cxi_show_local_server),
+    PAIR_LINE(AT_REMOTE, "Remote (client)", cxi_show_remote_client),
+    PAIR_LINE(AT_REMOTE, "Remote (server)", cxi_show_remote_server),
     {0}};
 /* clang-format on */
 OPT_FITS(cxi_rows);
@@ -231,7 +262,7 @@ unsigned cxi_takes(const struct op *op, const struct method *method)
 {
     bool inlines = op->hints & HINT(INLINE), pulls = op->hints & HINT(RENDEZVOUS);
     bool amo = op->traits & OP_NO_LAYOUTS, lists = method->lists;
-    unsigned takes = CXI_ALL | (amo ? CXI_AMO : CXI_SIZED) | (lists ? CXI_BW : CXI_LAT);
+    unsigned takes = CXI_ALL | CXI_PAIR | (amo ? CXI_AMO : CXI_SIZED) | (lists ? CXI_BW : CXI_LAT);
     takes |= inlines ? (pulls ? CXI_IDC_SEND : CXI_IDC) : 0;
     takes |= op->hints & HINT(RESTRICTED) ? CXI_RESTRICTED : 0;
     takes |= lists ? (amo ? CXI_BW_AMO : CXI_BW_SIZED) : (amo ? CXI_LAT_AMO : CXI_LAT_SIZED);

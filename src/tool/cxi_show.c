@@ -78,6 +78,12 @@ int cxi_show_server_vendor(const void *header, char *text, size_t room)
     return show_vendor(header, PEER_SERVER, text, room);
 }
 
+/* Of either end: both are this process's, and it has GPUs of one vendor. */
+int cxi_show_vendor(const void *header, char *text, size_t room)
+{
+    return show_vendor(header, on_gpu(header, PEER_CLIENT) ? PEER_CLIENT : PEER_SERVER, text, room);
+}
+
 int cxi_show_test_type(const void *header, char *text, size_t room)
 {
     return snprintf(text, room, spec_of(header)->count.duration_ms ? "Duration" : "Iteration");

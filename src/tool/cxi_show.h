@@ -81,6 +81,7 @@ int cxi_show_remote_server(const void *header, char *text, size_t room);
 
 /* Of the bandwidth tools. */
 int cxi_show_client_rx(const void *header, char *text, size_t room);
+int cxi_show_vendor(const void *header, char *text, size_t room); /* of the loopback tool */
 int cxi_show_server_tx(const void *header, char *text, size_t room);
 int cxi_show_list(const void *header, char *text, size_t room);
 int cxi_show_hrp(const void *header, char *text, size_t room);

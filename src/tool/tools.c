@@ -7,21 +7,27 @@
 #include <string.h>
 
 #define CXI_TOOL(tool, words, what, how)
+#define LOOPBACK_TOOL(tool, words, what, how)
 #define TOOL(tool, main) int main(int argc, char **argv);
 #include "tool/tools.def"
 #undef CXI_TOOL
+#undef LOOPBACK_TOOL
 #undef TOOL
 
 #define CXI_TOOL(tool, words, what, how)                                                           \
     {.name = #tool, .title = (words), .op = (what), .method = (how)},
+#define LOOPBACK_TOOL(tool, words, what, how)                                                      \
+    {.name = #tool, .title = (words), .op = (what), .method = (how), .alone = true},
 #define TOOL(tool, main)
 static const struct cxi_tool cxi_tools[] = {
 #include "tool/tools.def"
 };
 #undef CXI_TOOL
+#undef LOOPBACK_TOOL
 #undef TOOL
 
 #define CXI_TOOL(tool, words, what, how)
+#define LOOPBACK_TOOL(tool, words, what, how)
 #define TOOL(tool, main) {#tool, main},
 static const struct {
     const char *name;
@@ -30,6 +36,7 @@ static const struct {
 #include "tool/tools.def"
 };
 #undef CXI_TOOL
+#undef LOOPBACK_TOOL
 #undef TOOL
 
 int tool_main(const char *name, int argc, char **argv)

@@ -67,14 +67,17 @@ static int outputs(const struct output_request *request, bool rates)
 
 /* ---- the tools ---- */
 
-#define CXI_TOOL(tool, words, what, how) {what, how},
+#define CXI_TOOL(tool, words, what, how)      {what, how, false},
+#define LOOPBACK_TOOL(tool, words, what, how) {what, how, true},
 #define TOOL(tool, main)
 static const struct {
     const char *op, *method;
+    bool alone;
 } cxi_tools[] = {
 #include "tool/tools.def"
 };
 #undef CXI_TOOL
+#undef LOOPBACK_TOOL
 #undef TOOL
 
 static int choice_of(const char *const *names, const char *name)
@@ -85,7 +88,7 @@ static int choice_of(const char *const *names, const char *name)
     return i + 1;
 }
 
-static int cxi(const char *op, const char *method, struct words *w)
+static int cxi(const char *op, const char *method, bool alone, struct words *w)
 {
     static struct cxi_options values, copy;
     values = (struct cxi_options){0};
@@ -93,7 +96,8 @@ static int cxi(const char *op, const char *method, struct words *w)
     values.spec.op = choice_of(op_names, op);
     values.spec.method = choice_of(method_names, method);
     struct opt_set set = {.rows = cxi_rows,
-                          .takes = cxi_takes(op_of(&values.spec), method_of(&values.spec)),
+                          .takes = alone ? CXI_ALONE
+                                         : cxi_takes(op_of(&values.spec), method_of(&values.spec)),
                           .base = &values};
     opt_defaults(&set);
     int status = opt_parse(&set, w->count, w->list, &values.address, 1, &w->given);
@@ -151,10 +155,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t which = next_byte(&feed) % (LENGTH(commands) + 1 + LENGTH(cxi_tools));
     size_t tool = which - LENGTH(commands) - 1;
     split(&feed, &words);
-    int status = which < LENGTH(commands) ? weft(commands[which], &words)
-                 : which == LENGTH(commands)
-                     ? perftest(&words)
-                     : cxi(cxi_tools[tool].op, cxi_tools[tool].method, &words);
+    int status = which < LENGTH(commands)    ? weft(commands[which], &words)
+                 : which == LENGTH(commands) ? perftest(&words)
+                                             : cxi(cxi_tools[tool].op, cxi_tools[tool].method,
+                                                   cxi_tools[tool].alone, &words);
     fuzz_accepted += !status;
     return 0;
 }

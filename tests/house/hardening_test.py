@@ -14,7 +14,7 @@ BUILD, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
 
 def tools():
-    listed = re.findall(r"^(?:CXI_)?TOOL\((\w+),", (SOURCE / "src/tool/tools.def").read_text(), re.M)
+    listed = re.findall(r"^(?:CXI_|LOOPBACK_)?TOOL\((\w+),", (SOURCE / "src/tool/tools.def").read_text(), re.M)
     check(listed, "tools.def has no tools")
     return [BUILD / "tools" / name for name in listed]
 

@@ -107,7 +107,7 @@ def lint(page):
     checks.append((f"mandoc has no warning about {page.name}", complaints))
 
 
-TOOLS = re.findall(r"^(?:CXI_)?TOOL\((\w+),", (SOURCE / "src/tool/tools.def").read_text(encoding="utf-8"), re.M)
+TOOLS = re.findall(r"^(?:CXI_|LOOPBACK_)?TOOL\((\w+),", (SOURCE / "src/tool/tools.def").read_text(encoding="utf-8"), re.M)
 for tool in TOOLS:
     page = SOURCE / "man" / (tool + ".1")
     compare(tool, page)

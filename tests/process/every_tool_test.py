@@ -11,24 +11,35 @@ import tap
 from tap import (check, ended, equal, header_value, lines_of, one_sentence, pair, run,
                  sentences)
 
-TOOLS = lists.cxi_tools(sys.argv[2])
+PAIRS = lists.cxi_tools(sys.argv[2])
+ALONE = lists.loopback_tools(sys.argv[2])
+TOOLS = PAIRS + ALONE
 DEVICES = [(kind == "FABRIC_MODULE", device) for kind, _, words in
            lists.entries(sys.argv[3], "FABRIC_") for device in words[-1].split()]
 COUNT = 20
 LIST = 30
-# By method: what makes it short, what its header has, and how many operations it counts.
+# By method, and of tools that are both ends: what makes it short, what its header has, and how many
+# operations it counts.
 QUICK = {"latency": ("-n", str(COUNT), "--latency-gap", "0", "--warmup", "2"),
-         "list": ("-n", str(COUNT), "-l", str(LIST), "--warmup", "2")}
+         "list": ("-n", str(COUNT), "-l", str(LIST), "--warmup", "2"),
+         "alone": ("-i", str(COUNT), "-n", str(LIST), "--warmup", "2")}
 LABELS = {"latency": ("Device", "Fabric", "Service ID", "Test Type", "Iterations", "Warmup Iters",
                       "Inter-Iter Gap", "LL Cmd Launch", "Results Reported", "Clock"),
           "list": ("Device", "Fabric", "Service ID", "Test Type", "Iterations", "Warmup Lists",
-                   "List Size", "Bidirectional")}
-COUNTED = {"latency": COUNT, "list": COUNT * LIST}
-METHOD = {name: method for name, _title, _op, method in TOOLS}
+                   "List Size", "Bidirectional"),
+          "alone": ("Device", "Fabric", "Service ID", "TX Mem", "RX Mem", "Test Type", "Iterations",
+                    "Warmup Lists", "Write Size (B)", "Cmds per iter", "Hugepages")}
+COUNTED = {"latency": COUNT, "list": COUNT * LIST, "alone": COUNT * LIST}
+METHOD = {**{name: method for name, _title, _op, method in PAIRS},
+          **{name: "alone" for name, *_ in ALONE}}
 
 
 def is_list(name):
-    return METHOD[name] == "list"
+    return METHOD[name] != "latency"
+
+
+def is_alone(name):
+    return METHOD[name] == "alone"
 
 
 def has_sizes(name):
@@ -65,7 +76,7 @@ def header_is_whole(name, process, title, device):
     equal(header_value(process, "Device"), device)
     equal(header_value(process, "Iterations"), str(COUNT))
     for label in ("Local (client)", "Remote (server)"):
-        check(header_value(process, label), label, process)
+        equal(f"\n{label}" in process.out, not is_alone(name), label, process)
 
 
 def rows_are_sane(name, process, sizes=None):
@@ -86,7 +97,8 @@ def rows_are_sane(name, process, sizes=None):
 
 
 def local(name, device, *args, **more):
-    return run(tap.tool_path(name), "--local", "-d", device, *QUICK[METHOD[name]], *args, **more)
+    both = () if is_alone(name) else ("--local",)
+    return run(tap.tool_path(name), *both, "-d", device, *QUICK[METHOD[name]], *args, **more)
 
 
 def good(process):
@@ -102,7 +114,8 @@ def help_and_version(name, _title, _op, _method):
     shown = ended(run(tap.tool_path(name), "--help"), 0)
     check(name in shown.out, shown)
     for option in ("--local", "--verify", "--json", "--help"):
-        check(re.search(rf"^ +(-\w, )?{option}\b", shown.out, re.M), f"no {option}", shown)
+        equal(bool(re.search(rf"^ +(-\w, )?{option}\b", shown.out, re.M)),
+              option != "--local" or not is_alone(name), option, shown)
     equal(shown.err, "")
     check(ended(run(tap.tool_path(name), "--version"), 0).out.startswith(f"{name} (Weft) "))
 
@@ -124,8 +137,8 @@ def both_ends_here(name, title, _op, _method):
 
 
 def a_range_has_a_row_a_size(name, title, _op, _method):
-    if not has_sizes(name):
-        tap.skip("its type has its size")
+    if not has_sizes(name) or is_alone(name):
+        tap.skip("it measures one size")
     for device in ("soft", "null"):
         process = good(local(name, device, "-s", "1:64"))
         header_is_whole(name, process, title, device)
@@ -148,7 +161,9 @@ def null_has_nothing_to_verify(name, _title, _op, _method):
 
 
 def wrong_data_is_found(name, _title, _op, _method):
-    process = local(name, "corrupts_all", "--verify", "-n", "100")
+    # What is written over and over in one place is checked once.
+    many = ("-i", "100", "-n", "1") if is_alone(name) else ("-n", "100")
+    process = local(name, "corrupts_all", "--verify", *many)
     check(process.code == 1, "wrong data passed for right", process)
     check("verify" in one_sentence(process, name), process)
 
@@ -168,7 +183,7 @@ def a_server_and_a_client(name, title, _op, _method):
 
 
 def two_tools_do_not_talk(name, _title, _op, _method):
-    others = [other for other, *_ in TOOLS if other != name]
+    others = [other for other, *_ in PAIRS if other != name]
     server = tap.Server(tap.tool_path(name), "--timeout", "5")
     client = ended(tap.Client(tap.tool_path(others[0]), server, *QUICK[METHOD[others[0]]]), 1)
     check(others[0] in client.err and name in client.err, client)
@@ -208,25 +223,27 @@ def the_document_has_the_same(name, _title, op, method):
     document = json.loads(process.out)
     equal(document["tool"]["name"], name)
     equal([(r["test"], r["method"]["name"], r["count"], r["operations"])
-           for r in document["results"]], [(op, method, COUNT, COUNTED[method])])
+           for r in document["results"]], [(op, method, COUNT, COUNTED[METHOD[name]])])
 
 
 for _tool in TOOLS:
     for _test in (help_and_version, nonsense_is_refused, both_ends_here, a_range_has_a_row_a_size,
                   data_is_verified, null_has_nothing_to_verify, wrong_data_is_found,
-                  a_server_and_a_client, two_tools_do_not_talk, every_sample_is_printed,
-                  many_together_are_resolved,
-                  the_document_has_the_same):
+                  every_sample_is_printed, many_together_are_resolved, the_document_has_the_same):
+        tap.add(f"{_tool[0]}: {_test.__name__}", _test, *_tool)
+for _tool in PAIRS:
+    for _test in (a_server_and_a_client, two_tools_do_not_talk):
         tap.add(f"{_tool[0]}: {_test.__name__}", _test, *_tool)
 
 
 # ---- every fabric ----
 
 def runs_or_says_why_not(name, title, is_module, device):
-    process = local(name, device, "--verify", *(("-s", "8:64") if has_sizes(name) else ()))
+    sizes = [8, 16, 32, 64] if has_sizes(name) and not is_alone(name) else None
+    process = local(name, device, "--verify", *(("-s", "8:64") if sizes else ()))
     if process.code == 0:
         header_is_whole(name, process, title, device)
-        rows_are_sane(name, process, [8, 16, 32, 64] if has_sizes(name) else None)
+        rows_are_sane(name, process, sizes)
         return
     check(process.code in (1, 2), process)
     said = one_sentence(process, name)

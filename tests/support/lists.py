@@ -18,6 +18,11 @@ def cxi_tools(tools_def):
     return [(name, *words) for kind, name, words in entries(tools_def) if kind == "CXI_TOOL"]
 
 
+def loopback_tools(tools_def):
+    """The same, of those that are both ends in one process."""
+    return [(name, *words) for kind, name, words in entries(tools_def) if kind == "LOOPBACK_TOOL"]
+
+
 def perf_tests(source):
     """[(name, op, method)] of ucx_perftest, from the table that its help is made of."""
     text = (pathlib.Path(source) / "src/tool/perftest_rows.c").read_text(encoding="utf-8")
