@@ -103,9 +103,7 @@ void hello_refuse(struct channel *c)
 int hello_refused(const struct channel *c, const char *words, size_t length)
 {
     if (length == strlen(required) && memcmp(words, required, length) == 0)
-        return fail(-EACCES,
-                    "the %s requires a secret: give its file with --secret-file or "
-                    "WEFT_SECRET",
+        return fail(-EACCES, "the %s requires a secret: name its file in WEFT_SECRET",
                     c->peer.other);
     if (length == strlen(wrong) && memcmp(words, wrong, length) == 0)
         return fail(-EACCES, "the %s holds another secret than this end", c->peer.other);

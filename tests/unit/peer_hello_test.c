@@ -98,8 +98,7 @@ static void refused_with(const struct secret *server_has, const struct secret *c
 static void a_client_without_the_secret_hears_that_one_is_required(void **state)
 {
     (void)state;
-    refused_with(&ours, NULL,
-                 "the server requires a secret: give its file with --secret-file or WEFT_SECRET",
+    refused_with(&ours, NULL, "the server requires a secret: name its file in WEFT_SECRET",
                  "it has no secret, and one is required");
 }
 
