@@ -85,7 +85,8 @@ static inline int one_list(struct run *run)
     /* Some may be acknowledged before the last is posted. */
     run->flight.number += run->spec->pace.list;
     int status = post(run);
-    return status ? status : flight_until(run, 0, 0);
+    bool waits = run->flight.pending || run->flight.ack.local;
+    return status || !waits ? status : flight_until(run, 0, 0);
 }
 
 /* ---- lists ---- */
@@ -145,68 +146,86 @@ static void tell_progress(struct run *run, uint64_t lists, uint64_t now)
     out->report->ops->progress(out->report, &out->progress);
 }
 
-/* TURN_ON, TURN_END or -errno. */
-static int turn(struct run *run, uint64_t lists, uint64_t now)
+/* Lists follow each other without a gap, so the clock is read once for each: a list of words takes
+ * no longer than a few reads. Samples wait for their buckets. */
+enum { BATCH = 64 };
+
+struct batch {
+    uint64_t since; /* when the last list was over, or what came after it */
+    bool keep;
+    size_t count;
+    uint64_t ps[BATCH]; /* ticks, until they are put away */
+};
+
+static void put_away(struct run *run, struct batch *b)
 {
-    int what = meter_turn(run, now);
+    for (size_t i = 0; i < b->count; i++)
+        b->ps[i] = clock_to_ps(&run->meter.clock, b->ps[i]);
+    if (b->keep)
+        stats_add(run->meter.stats, b->ps, b->count);
+    b->count = 0;
+    b->since = clock_read_unfenced(&run->meter.clock);
+}
+
+/* TURN_ON, TURN_END or -errno. */
+static int turn(struct run *run, struct batch *b, uint64_t lists, uint64_t now)
+{
+    put_away(run, b);
+    int what = meter_turn(run, now), status = 0;
     if (what >= 0 && run->meter.looked == now)
         tell_progress(run, lists, now);
-    if (what != TURN_PAUSE)
-        return what;
-    meter_stop(run);
-    int status = tell_interval(run, lists);
-    meter_start(run);
-    return status ? status : TURN_ON;
+    if (what == TURN_PAUSE) {
+        meter_stop(run);
+        status = tell_interval(run, lists);
+        meter_start(run);
+        what = TURN_ON;
+    }
+    b->since = clock_read_unfenced(&run->meter.clock);
+    return status ? status : what;
 }
 
-/* With what the op, or verifying, needs around a list: the clock stands still meanwhile. */
-static int surrounded(struct run *run, uint64_t number, uint64_t *ticks)
+/* What the op, or verifying, needs around a list: the clock stands still meanwhile. */
+static int aside(struct run *run, int (*step)(struct run *run, uint64_t number), uint64_t number,
+                 struct batch *b)
 {
-    const struct op_verify *verify = &run->op->verify;
+    if (!step)
+        return 0;
     meter_stop(run);
-    int status = verify->before ? verify->before(run, number) : 0;
+    int status = step(run, number);
     meter_go_on(run);
-    if (!status)
-        status = one_list(run);
-    *ticks = clock_read_unfenced(&run->meter.clock) - run->meter.begin;
-    if (status || !run->verify || !verify->after)
-        return status;
-    meter_stop(run);
-    status = verify->after(run, number);
-    meter_go_on(run);
-    return status;
-}
-
-static int timed(struct run *run, uint64_t *ticks)
-{
-    uint64_t begin = clock_read_unfenced(&run->meter.clock);
-    int status = one_list(run);
-    *ticks = clock_read_unfenced(&run->meter.clock) - begin;
+    b->since = run->meter.begin;
     return status;
 }
 
 /* Lists number, number + 1, ... up to count, or until the duration has passed. */
 static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, uint64_t *done)
 {
-    bool more = run->verify || run->op->traits & OP_STEPS;
-    int what = TURN_ON;
+    const struct op_verify *verify = &run->op->verify;
+    bool before = run->verify || run->op->traits & OP_STEPS;
+    int what = TURN_ON, status = 0;
     meter_start(run);
+    struct batch batch = {.since = run->meter.begin, .keep = keep};
     while (*done < count && what == TURN_ON) {
-        uint64_t ticks;
-        int status = more ? surrounded(run, number + *done, &ticks) : timed(run, &ticks);
-        if (status) {
-            what = status;
-            break;
-        }
-        if (keep) {
-            uint64_t ps = clock_to_ps(&run->meter.clock, ticks);
-            stats_add(run->meter.stats, &ps, 1);
-        }
-        ++*done;
+        if (before)
+            status = aside(run, verify->before, number + *done, &batch);
+        if (!status)
+            status = one_list(run);
         uint64_t now = clock_read_unfenced(&run->meter.clock);
-        if (now >= run->meter.next)
-            what = turn(run, *done, now);
+        if (!status) {
+            batch.ps[batch.count++] = now - batch.since;
+            batch.since = now;
+            ++*done;
+        }
+        if (!status && run->verify)
+            status = aside(run, verify->after, number + *done - 1, &batch);
+        if (batch.count == BATCH)
+            put_away(run, &batch);
+        if (status)
+            what = status;
+        else if (now >= run->meter.next)
+            what = turn(run, &batch, *done, now);
     }
+    put_away(run, &batch);
     meter_stop(run);
     return what < 0 ? what : 0;
 }
