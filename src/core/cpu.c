@@ -67,6 +67,47 @@ int cpu_pair(int64_t pair[2])
     return CPU_COUNT(&set);
 }
 
+static bool first_thread(const char *root, unsigned cpu)
+{
+    char list[256];
+    const char *at = list;
+    unsigned first = cpu, last;
+    system_line(root, list, sizeof list,
+                "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
+    cpus_next(&at, &first, &last);
+    return first == cpu;
+}
+
+size_t cpu_choices(const char *root, const char *list, int64_t *cpus, size_t room)
+{
+    cpu_set_t set;
+    size_t count = 0;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 0;
+    for (int later = 0; later < 2; later++)
+        for (unsigned cpu = 0; cpu < CPU_SETSIZE && count < room; cpu++)
+            if (CPU_ISSET(cpu, &set) && (!list || cpus_has(list, cpu)) &&
+                first_thread(root, cpu) == !later)
+                cpus[count++] = cpu;
+    return count;
+}
+
+bool cpu_near(const char *root, const char *name, char *list, size_t room)
+{
+    static const char *const classes[] = {"cxi", "infiniband", "net"};
+    char node[32];
+    if (!*name || *name == '.' || strchr(name, '/'))
+        return false;
+    for (size_t i = 0; i < LENGTH(classes); i++)
+        if (system_line(root, node, sizeof node, "/sys/class/%s/%s/device/numa_node", classes[i],
+                        name))
+            return *node != '-' &&
+                   system_line(root, list, room, "/sys/class/%s/%s/device/local_cpulist",
+                               classes[i], name);
+    return false;
+}
+
 int cpu_describe(struct msg *text)
 {
     cpu_set_t set;

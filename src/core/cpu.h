@@ -12,6 +12,14 @@ int cpu_pin(int64_t cpu);
  * number of allowed CPUs. */
 int cpu_pair(int64_t pair[2]);
 
+/* Those CPUs of a list, "0-3,8", that this process may use, or all of them if it is NULL: one
+ * thread of each core first. root is as in machine.h. Returns how many, at most room. */
+enum { CPU_CHOICES = 1024 };
+size_t cpu_choices(const char *root, const char *list, int64_t *cpus, size_t room);
+
+/* The CPUs of the NUMA node of a NIC, by its name in /sys/class; false: not known. */
+bool cpu_near(const char *root, const char *name, char *list, size_t room);
+
 /* The CPUs this thread may use and the machine they are on, as lines for the other end. */
 int cpu_describe(struct msg *text);
 

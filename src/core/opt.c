@@ -90,6 +90,12 @@ static int to_pair(const struct opt *row, const char *text, int64_t pair[2])
     const char *comma = strchr(text, ',');
     size_t first = comma ? (size_t)(comma - text) : strlen(text);
     uint64_t value[2] = {0, 0};
+    for (int i = 0; row->choices && row->choices[i]; i++)
+        if (strcasecmp(text, row->choices[i]) == 0) {
+            pair[0] = OPT_WORD - i;
+            pair[1] = -1;
+            return 0;
+        }
     if (first >= sizeof part[0] || (comma && strlen(comma + 1) >= sizeof part[1]))
         return bad(row, "is not A or A,B", text, "whole numbers up to %llu",
                    (unsigned long long)row->max);
@@ -324,6 +330,8 @@ void opt_format(const struct opt *given, const void *base, char *text, size_t ro
             snprintf(text, room, "%lld,%lld", (long long)pair[0], (long long)pair[1]);
         else if (pair[0] >= 0)
             snprintf(text, room, "%lld", (long long)pair[0]);
+        else if (pair[0] <= OPT_WORD)
+            snprintf(text, room, "%s", row->choices[OPT_WORD - pair[0]]);
         break;
     case OPT_SIZES:
         if (range->min == range->max)

@@ -12,13 +12,16 @@ enum opt_type {
     OPT_NUMBER, /* uint64_t within min..max; 0 when neither given nor defaulted */
     OPT_AMOUNT, /* the same, with K, M or G for 1024s */
     OPT_INDEX,  /* int64_t within min..max; -1 when not given */
-    OPT_PAIR,   /* int64_t[2], "A" or "A,B"; -1 when not given */
-    OPT_SIZES,  /* struct opt_range, "MIN" or "MIN:MAX" */
-    OPT_TIME,   /* uint64_t picoseconds */
+    OPT_PAIR,  /* int64_t[2], "A" or "A,B"; -1 when not given; where there are choices, A may be one
+                  of them: OPT_WORD minus its place */
+    OPT_SIZES, /* struct opt_range, "MIN" or "MIN:MAX" */
+    OPT_TIME,  /* uint64_t picoseconds */
     OPT_CHOICE, /* int: 1 + place in choices, any case; 0 when not given */
     OPT_TEXT,   /* char[max], max counting the NUL */
     OPT_LINE    /* no option: a line of the header only */
 };
+
+enum { OPT_WORD = -2 };
 
 struct opt_range {
     uint64_t min, max;
