@@ -216,6 +216,21 @@ int channel_ready(struct channel *c, char wanted)
     return c->closed ? life_lost(&c->peer) : 0;
 }
 
+int channel_peek(struct channel *c, char kind, struct msg *msg)
+{
+    ssize_t n = recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT | MSG_PEEK);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : life_lost(&c->peer);
+    c->have = (size_t)n;
+    int status = admit(c);
+    if (c->checked)
+        status = look_at_first(c, kind);
+    if (status == 1)
+        channel_take(c, msg);
+    c->have = c->checked = 0;
+    return status;
+}
+
 /* ---- the table ---- */
 
 /* Progress of either end: the other's comes with its messages and heartbeats. */
@@ -317,13 +332,18 @@ static void channel_end(struct peer *peer, int status, const char *why)
     }
 }
 
-void channel_close(struct channel *channel)
+int channel_detach(struct channel *channel)
 {
-    if (!channel)
-        return;
-    close(channel->fd);
+    int fd = channel->fd;
     explicit_bzero(channel, sizeof *channel); /* its keys */
     free(channel);
+    return fd;
+}
+
+void channel_close(struct channel *channel)
+{
+    if (channel)
+        close(channel_detach(channel));
 }
 
 static void close_peer(struct peer *peer)

@@ -32,8 +32,9 @@ struct channel {
     bool closed;           /* the other end closed */
     int ended;             /* status the other end left with, 0: it has not */
     struct kept ended_why; /* its message, for a later call, maybe in another thread */
-    const struct secret *secret; /* until the nonces are exchanged; NULL: none */
-    char nonce[NONCE_ROOM];      /* ours */
+    const struct secret *secret;      /* until the nonces are exchanged; NULL: none */
+    const struct peer_ticket *ticket; /* until then, a client's; NULL: none */
+    char nonce[NONCE_ROOM];           /* ours */
     struct seal ours, theirs;
     uint64_t began_ms, heard_ms, told_ms;
     uint64_t moved_ms, our_done, their_done; /* when there was progress; what was done until then */
@@ -49,6 +50,10 @@ int channel_open(struct channel **channel, int fd, int rank, const struct peer_t
  * if none will come. */
 int channel_ready(struct channel *channel, char kind);
 
+/* The same for the first message of a connection from which nothing was read, and nothing is now.
+ */
+int channel_peek(struct channel *channel, char kind, struct msg *msg);
+
 /* Moves the complete message out. */
 void channel_take(struct channel *channel, struct msg *msg);
 
@@ -60,6 +65,9 @@ void channel_farewell(struct channel *channel, int status, const char *why);
 
 /* Does nothing for a NULL channel. */
 void channel_close(struct channel *channel);
+
+/* Ends the channel and returns its descriptor, which stays open. */
+int channel_detach(struct channel *channel);
 
 /* ---- who is there: hello.c ---- */
 

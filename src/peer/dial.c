@@ -125,6 +125,7 @@ int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wa
     if (status)
         return status;
     c->greets = true;
+    c->ticket = terms->ticket;
     names_note(c);
     status = say_hello(c, terms);
     if (status)

@@ -15,6 +15,8 @@ static int send_nonce(struct channel *c)
 {
     struct msg msg;
     int status = msg_print(&msg, "nonce=%s\nsecret=%d\n", c->nonce, c->secret != NULL);
+    if (!status && c->ticket)
+        status = msg_add(&msg, "ticket=%s\nnumber=%u\n", c->ticket->text, c->ticket->number);
     return status ? status : channel_frame(c, FRAME_NONCE, msg.bytes, msg.length);
 }
 

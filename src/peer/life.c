@@ -15,7 +15,8 @@ void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
                           .rank = rank,
                           .other = rank == PEER_CLIENT ? "server" : "client",
                           .timeout_ms = terms->timeout_ms,
-                          .stop = terms->stop};
+                          .stop = terms->stop,
+                          .watch = terms->watch};
 }
 
 int life_interrupted(const struct peer *peer)
@@ -25,7 +26,7 @@ int life_interrupted(const struct peer *peer)
     if (peer->until_ms && clock_ms() >= peer->until_ms)
         return fail(-ETIMEDOUT, "the server ends a session after %g s (--max-session)",
                     (double)peer->longest_ms / 1000);
-    return 0;
+    return peer->watch.look ? peer->watch.look(peer->watch.arg) : 0;
 }
 
 int life_lost(const struct peer *peer)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { PENDING = 16, GREETING_MS = 5000 };
+enum { COLLECT_MS = 10000 };           /* for one more connection of a client, or its timeout */
 enum { LINES = 10, LINES_MS = 10000 }; /* no more warnings than so many in so long */
 
 struct listener {
@@ -236,24 +237,42 @@ static void say_why(struct channel *c, int status)
         channel_farewell(c, status, guarded ? "this is another protocol" : fail_reason());
 }
 
-/* 1 if this connection has greeted; one that never will is dropped with a warning. */
-static int look_at(struct listener *l, int slot)
+static bool overdue(const struct channel *c)
 {
-    struct channel *c = l->pending[slot];
+    return clock_ms() - c->began_ms >= GREETING_MS;
+}
+
+/* 1 if this connection has greeted, 0 if not yet, -errno if it never will. */
+static int greeted(struct channel *c)
+{
     int status = hello_ready(c);
     if (status == 1)
         status = channel_ready(c, FRAME_GREETING);
-    if (status == 1)
-        return 1;
-    if (!status && clock_ms() - c->began_ms < GREETING_MS)
-        return 0;
-    if (!status)
-        fail(-ETIMEDOUT, "it did not greet within %d s", GREETING_MS / 1000);
-    else if (status == -ECONNRESET)
-        fail(status, "it closed the connection before greeting");
+    if (status == -ECONNRESET)
+        return fail(status, "it closed the connection before greeting");
+    if (!status && overdue(c))
+        return fail(-ETIMEDOUT, "it did not greet within %d s", GREETING_MS / 1000);
     say_why(c, status);
-    drop(l, slot, fail_reason());
-    return 0;
+    return status;
+}
+
+/* 1 if it has greeted; one that never will is dropped with a warning. */
+static int look_at(struct listener *l, int slot)
+{
+    int status = greeted(l->pending[slot]);
+    if (status < 0)
+        drop(l, slot, fail_reason());
+    return status == 1;
+}
+
+/* The peer of a connection that has greeted. */
+static struct peer *take(struct channel *c, const struct peer_terms *terms, struct msg *greeting)
+{
+    channel_take(c, greeting);
+    names_note(c);
+    /* The server's user may want to wait longer, not the client. */
+    c->peer.quiet_ms = terms->timeout_ms > PEER_QUIET_MS ? terms->timeout_ms : PEER_QUIET_MS;
+    return &c->peer;
 }
 
 static void wait_for_any(const struct listener *l)
@@ -281,17 +300,80 @@ int tcp_accept(struct listener *l, const struct peer_terms *terms, struct peer *
             struct channel *c = l->pending[i];
             if (!c || look_at(l, i) != 1)
                 continue;
-            channel_take(c, greeting);
             l->pending[i] = NULL;
-            names_note(c);
-            /* The server's user may want to wait longer, not the client. */
-            c->peer.quiet_ms =
-                terms->timeout_ms > PEER_QUIET_MS ? terms->timeout_ms : PEER_QUIET_MS;
-            *peer = &c->peer;
+            *peer = take(c, terms, greeting);
             return 0;
         }
         wait_for_any(l);
     }
+}
+
+/* ---- further connections of a client ---- */
+
+/* The number on the ticket of a new connection; 0: it has none, or this is not known yet. */
+static unsigned number_of(struct listener *l, int slot, const char *ticket, unsigned count)
+{
+    struct channel *c = l->pending[slot];
+    char shown[PEER_TICKET] = "";
+    uint64_t number = 0;
+    struct msg hello;
+    int status = c->hello && !c->have ? channel_peek(c, FRAME_NONCE, &hello) : 1;
+    if (!status && !overdue(c))
+        return 0;
+    if (status == 1 && c->hello && !c->have && !msg_value(&hello, "ticket", shown, sizeof shown) &&
+        bytes_equal((const unsigned char *)shown, (const unsigned char *)ticket, PEER_TICKET) &&
+        !msg_number(&hello, "number", &number) && number && number < count)
+        return (unsigned)number;
+    look_at(l, slot);
+    return 0;
+}
+
+int tcp_collect(struct listener *l, const struct peer_terms *terms, struct peer *first,
+                const char *ticket, bool *taken, unsigned count, unsigned *number, int *fd)
+{
+    uint64_t since_ms = clock_ms();
+    uint64_t most_ms = first->timeout_ms > COLLECT_MS ? first->timeout_ms : COLLECT_MS;
+    for (;;) {
+        int status = peer_alive(first);
+        if (!status && clock_ms() - since_ms > most_ms)
+            status = fail(-ETIMEDOUT, "the client did not open all of its %u connections", count);
+        if (status)
+            return status;
+        greet_next(l, terms);
+        say_more(l);
+        for (int i = 0; i < PENDING; i++) {
+            *number = l->pending[i] ? number_of(l, i, ticket, count) : 0;
+            if (*number && taken[*number])
+                drop(l, i, "its place is taken");
+            else if (*number) {
+                taken[*number] = true;
+                *fd = channel_detach(l->pending[i]);
+                l->pending[i] = NULL;
+                return 0;
+            }
+        }
+        wait_for_any(l);
+    }
+}
+
+int tcp_adopt(int fd, const struct peer_terms *terms, struct peer **peer, struct msg *greeting)
+{
+    struct channel *c;
+    int status = channel_open(&c, fd, PEER_SERVER, terms);
+    if (status)
+        return status;
+    status = hello_begin(c, terms->secret);
+    while (!status && !(status = greeted(c))) {
+        struct pollfd data = {.fd = fd, .events = POLLIN};
+        status = names_stopped(terms);
+        if (!status)
+            poll(&data, 1, NAMES_SLICE_MS);
+    }
+    if (status < 0)
+        channel_close(c);
+    else
+        *peer = take(c, terms, greeting);
+    return status < 0 ? status : 0;
 }
 
 void tcp_close(struct listener *l)

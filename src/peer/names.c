@@ -12,7 +12,9 @@
 
 int names_stopped(const struct peer_terms *terms)
 {
-    return terms->stop && *terms->stop ? fail(-EINTR, "interrupted") : 0;
+    if (terms->stop && *terms->stop)
+        return fail(-EINTR, "interrupted");
+    return terms->watch.look ? terms->watch.look(terms->watch.arg) : 0;
 }
 
 void names_text(const struct sockaddr *address, socklen_t length, char *name, size_t room,

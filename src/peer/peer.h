@@ -15,6 +15,20 @@
 
 enum { PEER_CLIENT = 0, PEER_SERVER = 1 };
 
+/* What else may end every wait: 0, or -errno and its error message. look may be NULL. */
+struct peer_watch {
+    int (*look)(void *arg);
+    void *arg;
+};
+
+/* By this a server knows a further connection of a client that it has: what it sent to that one,
+ * and a number, from 1. */
+enum { PEER_TICKET = 65 };
+struct peer_ticket {
+    char text[PEER_TICKET];
+    unsigned number;
+};
+
 struct peer;
 
 struct peer_ops {
@@ -43,6 +57,7 @@ struct peer {
     uint64_t longest_ms, until_ms; /* this end ends the session then, by clock_ms(); 0: never. See
                                       peer_bound */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
+    struct peer_watch watch;           /* asked at every look */
     uint64_t quiet_ms; /* not 0: the other end is given up after this long without progress of
                           either end, however alive it is */
     uint64_t done;     /* by peer_progress; heartbeats carry it to the other end */
@@ -59,8 +74,10 @@ void peer_bound(struct peer *peer, uint64_t longest_ms);
 struct peer_terms {
     uint64_t timeout_ms;
     const volatile sig_atomic_t *stop;
-    const struct secret *secret; /* TCP: both ends must show it; NULL: none */
-    const struct allow *allow;   /* TCP, server: who may connect; NULL: everybody */
+    const struct secret *secret;      /* TCP: both ends must show it; NULL: none */
+    const struct allow *allow;        /* TCP, server: who may connect; NULL: everybody */
+    const struct peer_ticket *ticket; /* TCP, client: NULL: this is its first connection */
+    struct peer_watch watch;
 };
 
 static inline int peer_send(struct peer *peer, const struct msg *msg)
@@ -188,6 +205,13 @@ const char *tcp_address(const struct listener *listener);
 /* Waits for a client's greeting until *stop, without a deadline. */
 int tcp_accept(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
                struct msg *greeting);
+/* Waits for a further connection of the client first: it shows the ticket with a number below count
+ * that is not in taken, and is entered there. Nothing is read from it: *fd can go to another
+ * process, for tcp_adopt. Other clients stay in the queue. */
+int tcp_collect(struct listener *listener, const struct peer_terms *terms, struct peer *first,
+                const char *ticket, bool *taken, unsigned count, unsigned *number, int *fd);
+/* The server's end of a connection that was accepted elsewhere, from its first byte on. */
+int tcp_adopt(int fd, const struct peer_terms *terms, struct peer **peer, struct msg *greeting);
 /* A warning about a stranger, "what: why". Strangers must not fill a log: of many in a short time
  * only some are said, and the others counted. */
 void tcp_warn(struct listener *listener, const char *what, const char *why);
