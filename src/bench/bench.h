@@ -184,6 +184,7 @@ struct result {
     double reverse_elapsed_s;
     uint64_t recent_count; /* lists: since the last report, and how long that took */
     double recent_s;
+    const struct parts *parts; /* of several pairs: this is their sum */
     bool complete, final;
 };
 
@@ -223,6 +224,9 @@ struct report_ops {
     int (*row)(struct report *report, const struct result *result);
     /* Now and then; must not wait. */
     void (*progress)(struct report *report, const struct progress *progress);
+    /* Lists, where several pairs measure together: have all come to this point? 1, 0 or -errno.
+     * first: this pair is there now. NULL: it is alone. */
+    int (*meet)(struct report *report, bool first);
     /* status: 0 when all is done, otherwise what cut the run short. */
     int (*end)(struct report *report, int status);
 };

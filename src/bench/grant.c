@@ -101,6 +101,7 @@ static uint64_t memory_of(const struct spec *spec, const char *memory)
 int grant_amounts(const struct bounds *most, const struct spec *spec, const char *memory)
 {
     uint64_t bytes = memory_of(spec, memory), mib = UINT64_C(1) << 20;
+    uint64_t ends = most->ends ? most->ends : 1;
     char wanted[32], allowed[32];
     if (most->timeout_ms && spec->timeout_ms > most->timeout_ms)
         return fail(-EDQUOT,
@@ -108,8 +109,9 @@ int grant_amounts(const struct bounds *most, const struct spec *spec, const char
                     "with --timeout %" PRIu64,
                     (double)spec->timeout_ms / 1000, (double)most->timeout_ms / 1000,
                     (spec->timeout_ms + 999) / 1000);
-    if (!most->memory || bytes <= most->memory)
+    if (!most->memory || bytes <= most->memory / ends)
         return 0;
+    bytes = bytes > UINT64_MAX / ends ? UINT64_MAX : bytes * ends;
     unit_bytes_text(bytes, wanted, sizeof wanted);
     unit_bytes_text(most->memory, allowed, sizeof allowed);
     return fail(-EDQUOT,

@@ -230,6 +230,26 @@ static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, 
     return what < 0 ? what : 0;
 }
 
+/* Several pairs: lists that do not count, until all pairs are here. So each is measured while all
+ * others run. */
+static int until_all(struct run *run, uint64_t *number)
+{
+    struct report *report = run->out.report;
+    uint64_t looked_ms = clock_ms();
+    int met = report && report->ops->meet ? report->ops->meet(report, true) : 1;
+    while (!met) {
+        uint64_t done = 0, now_ms = clock_ms();
+        met = iterate(run, *number, 1, false, &done);
+        *number += done;
+        if (!met && now_ms != looked_ms)
+            met = peer_step(run->session->peer);
+        looked_ms = now_ms;
+        if (!met)
+            met = report->ops->meet(report, false);
+    }
+    return met < 0 ? met : 0;
+}
+
 static int initiate(struct run *run)
 {
     const struct spec_count *count = &run->spec->count;
@@ -238,6 +258,8 @@ static int initiate(struct run *run)
     uint64_t warm = 0, done = 0;
     run->meter.duration = run->meter.interval = 0;
     int status = iterate(run, 0, count->warmup, false, &warm);
+    if (!status)
+        status = until_all(run, &warm);
     if (status)
         return status;
     run->meter = fresh;
@@ -248,6 +270,13 @@ static int initiate(struct run *run)
     meter_judge(run);
     interference_now(&now);
     interference_add(&run->out.result.interference, &run->meter.before, &now);
+    if (status)
+        return status;
+    fresh = run->meter;
+    run->meter.duration = run->meter.interval = 0;
+    warm += done;
+    status = until_all(run, &warm);
+    run->meter = fresh;
     return status;
 }
 
@@ -297,12 +326,25 @@ static int respond(struct run *run)
 
 /* ---- the table ---- */
 
-/* Of both directions together, operations and all they come to per second. */
+double part_rate(const struct part *part)
+{
+    double mine = part->elapsed_s > 0 ? (double)part->count / part->elapsed_s : 0;
+    double theirs =
+        part->reverse_elapsed_s > 0 ? (double)part->reverse_count / part->reverse_elapsed_s : 0;
+    return mine + theirs;
+}
+
+/* Of both directions, and of all pairs, operations per second. */
 static double together(const struct result *r)
 {
-    double mine = r->elapsed_s > 0 ? (double)r->count / r->elapsed_s : 0;
-    double theirs = r->reverse_elapsed_s > 0 ? (double)r->reverse_count / r->reverse_elapsed_s : 0;
-    return mine + theirs;
+    const struct part whole = {.count = r->count,
+                               .elapsed_s = r->elapsed_s,
+                               .reverse_count = r->reverse_count,
+                               .reverse_elapsed_s = r->reverse_elapsed_s};
+    double sum = 0;
+    for (unsigned i = 0; r->parts && i < r->parts->count; i++)
+        sum += part_rate(&r->parts->list[i]);
+    return r->parts ? sum : part_rate(&whole);
 }
 
 static double megabytes(const struct result *r)

@@ -249,13 +249,12 @@ static int one_size(struct run *run, size_t size)
 {
     char word[48], why[1024];
     snprintf(word, sizeof word, "size %zu", size);
+    run->out.result = (struct result){0};
     int status = prepare_size(run, size);
     if (!status)
         status = peer_barrier(run->session->peer, word, NULL, NULL);
     if (!status)
         status = both_sides(run);
-    else
-        run->out.result = (struct result){0};
     if (!initiates(run) && !run->method->lists)
         return status;
     /* Whatever ended it, what was measured is reported. */

@@ -12,6 +12,7 @@ enum { SESSION_MEMORY = 48 };
 /* The most that a server grants a client; 0: no limit. */
 struct bounds {
     uint64_t timeout_ms, memory, session_ms;
+    unsigned ends; /* so many of this machine together; 0: one */
 };
 
 /* What an end brings to a run, besides the spec. */

@@ -81,6 +81,26 @@ struct series {
 /* Adds the next interval, unless nothing happened in it. Without room, every two become one. */
 void series_add(struct series *series, const struct interval *interval);
 
+/* ---- pairs of ends that measured together ---- */
+
+/* What came of one of them. Each was measured while all others ran. */
+struct part {
+    char device[128];
+    int64_t cpus[2]; /* of client and server; -1: not known */
+    uint64_t count, reverse_count;
+    double elapsed_s, reverse_elapsed_s;
+    bool known, complete; /* not known: it was lost with what it had measured */
+};
+
+struct parts {
+    unsigned count;
+    const struct part *list;
+    unsigned devices; /* different ones: pair i is on device i % devices */
+};
+
+/* Operations per second of one of them, in both directions; 0: not known. */
+double part_rate(const struct part *part);
+
 /* ---- what disturbed us ---- */
 
 struct interference {
