@@ -267,6 +267,43 @@ static void note_library(struct document *d, const char *library)
         snprintf(d->libraries[d->library_count++], sizeof *d->libraries, "%s", library);
 }
 
+static void add_reverse(struct json *j, uint64_t count, double elapsed_s)
+{
+    if (isnan(elapsed_s))
+        return;
+    json_open(j, "reverse", '{');
+    json_count(j, "count", count);
+    json_decimals(j, "elapsed_s", elapsed_s, PICOSECONDS);
+    json_close(j, '}');
+}
+
+static void add_part(struct json *j, const struct part *part, uint64_t size)
+{
+    double rate = part->known && part->elapsed_s > 0 ? (double)part->count / part->elapsed_s : NAN;
+    json_open(j, NULL, '{');
+    json_text(j, "device", part->device);
+    json_number(j, "client_cpu", part->cpus[0] < 0 ? NAN : (double)part->cpus[0]);
+    json_number(j, "server_cpu", part->cpus[1] < 0 ? NAN : (double)part->cpus[1]);
+    json_bool(j, "complete", part->complete);
+    json_count(j, "operations", part->count);
+    json_decimals(j, "elapsed_s", part->known ? part->elapsed_s : NAN, PICOSECONDS);
+    json_number(j, "bytes_per_s", rate * (double)size);
+    json_number(j, "messages_per_s", rate);
+    if (part->known)
+        add_reverse(j, part->reverse_count, part->reverse_elapsed_s);
+    json_close(j, '}');
+}
+
+static void add_pairs(struct json *j, const struct result *r)
+{
+    if (!r->parts)
+        return;
+    json_open(j, "pairs", '[');
+    for (unsigned i = 0; i < r->parts->count; i++)
+        add_part(j, &r->parts->list[i], r->size);
+    json_close(j, ']');
+}
+
 void document_add(struct document *d, const struct entry *e)
 {
     const struct result *r = e->result;
@@ -286,14 +323,10 @@ void document_add(struct document *d, const struct entry *e)
     add_histogram(j, r);
     add_series(j, r);
     add_samples(j, r);
-    if (!isnan(r->reverse_elapsed_s)) {
-        json_open(j, "reverse", '{');
-        json_count(j, "count", r->reverse_count);
-        json_decimals(j, "elapsed_s", r->reverse_elapsed_s, PICOSECONDS);
-        json_close(j, '}');
-    }
+    add_reverse(j, r->reverse_count, r->reverse_elapsed_s);
     if (e->facts->method->lists)
         add_ceilings(j, e);
+    add_pairs(j, r);
     json_close(j, '}');
     csv_add(d, e);
     note_library(d, e->facts->session->facts.library);

@@ -177,6 +177,7 @@ struct report_table {
     const struct opt_set *set;
     const double *percentiles; /* extra columns; ends with 0 */
     bool gbits;                /* bandwidth in Gb/s, not in MB/s */
+    bool devices;              /* there is a row for each of several */
     const struct facts *facts;
     int width;   /* of separators */
     bool titled; /* column titles are printed */

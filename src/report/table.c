@@ -69,6 +69,9 @@ static const char *title_of(const struct report_table *t, const struct column *c
     return c->kind == COLUMN_BANDWIDTH && t->gbits ? "BW[Gb/s]" : c->title;
 }
 
+/* Several devices have a row each, and a last column that says which. */
+enum { DEVICE = 6 };
+
 static int table_begin(struct report *report, const struct facts *facts)
 {
     struct report_table *t = (struct report_table *)report;
@@ -116,7 +119,7 @@ static void titles(struct report_table *t)
         int width = percentile_title(t, *p, title, sizeof title);
         fprintf(t->out, "  %*s", width, title);
     }
-    fputc('\n', t->out);
+    fputs(t->devices ? "  Device\n" : "\n", t->out);
     t->titled = true;
 }
 
@@ -138,11 +141,9 @@ static void figure(const struct report_table *t, const struct column *c, double 
     fprintf(t->out, "  %*.*f", kinds[c->kind].width, kinds[c->kind].decimals, value);
 }
 
-static int table_row(struct report *report, const struct result *result)
+/* name: of the device, or NULL. */
+static void put_row(struct report_table *t, const struct result *result, const char *name)
 {
-    struct report_table *t = (struct report_table *)report;
-    if (!t->titled)
-        titles(t);
     fprintf(t->out, "%*" PRIu64 "  ", t->facts->op->words->size_width, result->size);
     if (t->facts->initiator || t->facts->spec->both_ways)
         fprintf(t->out, "%*" PRIu64, COLUMN, result->count);
@@ -162,8 +163,37 @@ static int table_row(struct report *report, const struct result *result)
         else
             cell(t, width, result, at.us, false);
     }
-    fputc('\n', t->out);
+    fprintf(t->out, name ? "  %s\n" : "\n", name);
     t->open = true;
+}
+
+/* The row of one device: its pairs are every so manieth. List times are of all of them together. */
+static void put_device(struct report_table *t, const struct result *whole, unsigned device)
+{
+    const struct parts *all = whole->parts;
+    struct part list[all->count];
+    struct parts own = {.list = list};
+    struct result result = {.size = whole->size, .parts = &own};
+    char name[sizeof list->device];
+    for (unsigned i = device; i < all->count; i += all->devices) {
+        list[own.count++] = all->list[i];
+        result.count += all->list[i].count;
+    }
+    snprintf(name, sizeof name, "%s", list[0].device);
+    text_clean(name);
+    put_row(t, &result, name);
+}
+
+static int table_row(struct report *report, const struct result *result)
+{
+    struct report_table *t = (struct report_table *)report;
+    const struct parts *parts = result->parts;
+    t->devices = parts && parts->devices > 1;
+    if (!t->titled)
+        titles(t);
+    for (unsigned i = 0; t->devices && i < parts->devices; i++)
+        put_device(t, result, i);
+    put_row(t, result, t->devices ? "sum" : NULL);
     return report_flush(t->out);
 }
 

@@ -41,6 +41,15 @@ static const struct field interval_fields[] = {
     {"max_us", NUMBER_OR_NULL, AT(study_interval, max_us), NULL},
     {0}};
 
+static const struct field part_fields[] = {
+    {"device", TEXT, AT(study_part, device), NULL},
+    {"complete", FLAG, AT(study_part, complete), NULL},
+    {"operations", COUNT, AT(study_part, operations), NULL},
+    {"elapsed_s", NUMBER_OR_NULL, AT(study_part, elapsed_s), NULL},
+    {"bytes_per_s", NUMBER_OR_NULL, AT(study_part, bytes_per_s), NULL},
+    {"messages_per_s", NUMBER_OR_NULL, AT(study_part, messages_per_s), NULL},
+    {0}};
+
 static const struct field verdict_fields[] = {
     {"condition", TEXT, AT(study_condition, text), NULL},
     {"result", COUNT, AT(study_condition, result), NULL},
@@ -290,6 +299,9 @@ static int read_lists(struct reader *r, json_t *object, const char *where,
         status =
             read_objects(r, object, where, "series", interval_fields, sizeof *result->intervals,
                          &result->intervals, &result->interval_count);
+    if (!status && json_object_get(object, "pairs"))
+        status = read_objects(r, object, where, "pairs", part_fields, sizeof *result->parts,
+                              &result->parts, &result->part_count);
     return status ? status : read_histogram(r, object, where, result);
 }
 

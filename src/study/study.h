@@ -38,6 +38,14 @@ struct study_condition {
     double value;
 };
 
+/* One of several pairs of processes. */
+struct study_part {
+    const char *device;
+    bool complete;
+    uint64_t operations;
+    double elapsed_s, bytes_per_s, messages_per_s; /* not a number: it was lost */
+};
+
 struct study_result {
     const char *test, *label, *layout;
     uint64_t size;
@@ -64,6 +72,8 @@ struct study_result {
     double reverse_elapsed_s;
     /* What bounds bandwidth one way; of lists. */
     double memcpy_bytes_per_s, link_bytes_per_s;
+    struct study_part *parts; /* the result is their sum; only with several */
+    size_t part_count;
 };
 
 struct study_run {

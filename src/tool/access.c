@@ -42,7 +42,7 @@ int access_open(struct access *a, const struct opt_set *set, const struct role *
         a->limited = true;
         status = allow_parse(&a->allow, a->allow_list, "--allow");
     }
-    return status || role->local ? status : load_secret(a, set);
+    return status || role->local || role->member ? status : load_secret(a, set);
 }
 
 int access_renew(struct access *a)

@@ -4,6 +4,7 @@
 #include "core/cpu.h"
 #include "tool/list.h"
 #include "tool/local.h"
+#include "tool/pairs.h"
 #include "tool/progress.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
@@ -23,6 +24,9 @@ struct command {
     struct offer offer;
     struct session session;
     struct local local;
+    struct pairs pairs;
+    struct place place;
+    char **argv;
     struct report_table table;
     struct output output; /* a client's */
     struct {              /* a server's, before a client said anything */
@@ -31,80 +35,7 @@ struct command {
     } own;
 };
 
-/* ---- help ---- */
-
-/* Names of a list, in lines that fit. */
-static int help_names(const char *title, const char *const *names, struct msg *text)
-{
-    int status = msg_add(text, "%s:\n ", title), column = 1;
-    for (int i = 0; names[i] && !status; i++) {
-        int width = (int)strlen(names[i]) + 2;
-        if (column + width > 80) {
-            status = msg_add(text, "\n ");
-            column = 1;
-        }
-        if (!status)
-            status = msg_add(text, " %s%s", names[i], names[i + 1] ? "," : "\n");
-        column += width;
-    }
-    return status;
-}
-
-static int help_atomics(struct msg *text)
-{
-    int status = msg_add(text, "\n");
-    if (!status)
-        status = help_names("Atomic Ops", amo_op_names, text);
-    if (!status)
-        status = help_names("CSWAP Ops", amo_compare_names, text);
-    return status ? status : help_names("Atomic Types", amo_type_names, text);
-}
-
-/* Where the text of options begins. */
-enum { USUAL_COLUMN = 26, LIST_COLUMN = 25 };
-
-static int help_pair(int column, struct msg *text)
-{
-    return msg_print(text,
-                     "Usage:\n"
-                     "  %s [-d DEV] [-p PORT]\n"
-                     "%*sStart a server and wait for connection\n"
-                     "  %s ADDR [OPTIONS]\n"
-                     "%*sConnect to server with address ADDR\n"
-                     "\n"
-                     "Options:\n",
-                     shell_program, column, "", shell_program, column, "");
-}
-
-static int help_alone(struct msg *text)
-{
-    return msg_print(text,
-                     "Usage:\n"
-                     "  %s [OPTIONS]\n"
-                     "\n"
-                     "Options:\n",
-                     shell_program);
-}
-
-static int print_help(const struct command *c)
-{
-    struct opt_words words = c->op->words->help;
-    struct msg text;
-    words.column = method_of(&c->options.spec)->lists ? LIST_COLUMN : USUAL_COLUMN;
-    int status = c->tool->alone ? help_alone(&text) : help_pair(words.column, &text);
-    if (!status)
-        status = opt_help(&c->set, &words, 0, &text);
-    if (!status && c->set.takes & CXI_AMO)
-        status = help_atomics(&text);
-    if (!status)
-        status = msg_add(&text, "\nWeft options:\n");
-    if (!status)
-        status = opt_help(&c->set, &words, OPT_OURS, &text);
-    if (status)
-        return status;
-    fputs(text.bytes, stdout);
-    return shell_flush("the help text");
-}
+static struct command running;
 
 /* ---- what this end brings ---- */
 
@@ -177,6 +108,43 @@ static int show_device(struct command *c)
     return opt_assign(&c->set, row, device, OPT_BY_PEER);
 }
 
+/* ---- several pairs ---- */
+
+static bool several(const struct command *c)
+{
+    return c->options.pairs > 1;
+}
+
+/* This is pair 0 of all that were asked for. */
+static int open_pairs(struct command *c)
+{
+    struct cxi_options *o = &c->options;
+    struct pairs *p = &c->pairs;
+    char device[FABRIC_DEVICE_MAX];
+    if (!several(c) || o->member)
+        return 0;
+    int status = pairs_open(p, o->pairs, c->argv);
+    p->devices = c->own.options.device_count;
+    p->timeout_ms = o->spec.timeout_ms;
+    for (unsigned i = 0; i < o->pairs && !status; i++) {
+        place_device(c->own.options.devices, i % p->devices, device);
+        pairs_assign(p, i, place_cpu(&c->place, i), device);
+    }
+    return status;
+}
+
+/* What every other pair needs is known: they are started. */
+static int start_pairs(struct command *c, const struct msg *answer, const char *address,
+                       unsigned port)
+{
+    if (!several(c) || c->options.member)
+        return 0;
+    if (msg_value(answer, ".ticket", pairs_ticket(&c->pairs), PEER_TICKET))
+        return fail(-EPROTO, "the server does not take several pairs");
+    pairs_share(&c->pairs, &c->options.access, address, port);
+    return pairs_start(&c->pairs);
+}
+
 /* ---- the client ---- */
 
 static int greet(struct command *c, const struct visit *visit, struct msg *answer,
@@ -184,37 +152,59 @@ static int greet(struct command *c, const struct visit *visit, struct msg *answe
 {
     struct msg greeting;
     int status = msg_print(&greeting, ".tool=%s\n", c->tool->name);
+    if (!status && several(c))
+        status = msg_add(&greeting, ".procs=%u\n.pair=%u\n", c->options.pairs, c->pairs.number);
     if (!status)
         status = session_propose(&c->session, &c->offer, &c->options.spec, &greeting);
     return status ? status : visit_server(visit, &greeting, answer, peer);
 }
 
+/* What is agreed on, from the answer on. */
+static int measure(struct command *c, const struct msg *answer)
+{
+    struct session *s = &c->session;
+    c->pairs.sum = &c->output.report;
+    int status = session_join(s, &c->offer, &c->options.spec, answer);
+    if (!status)
+        status = show_device(c);
+    if (!status)
+        status =
+            session_measure(s, &c->options.spec, several(c) ? &c->pairs.report : &c->output.report);
+    return status;
+}
+
 static int client(struct command *c, const char *address, unsigned port)
 {
+    struct peer_ticket ticket = {.number = c->pairs.number};
     struct visit visit = {.address = address,
                           .access = &c->options.access,
                           .port = port,
                           .wait_ms = c->options.local ? LOCAL_WAIT_MS : c->options.wait_s * 1000,
-                          .timeout_ms = c->options.spec.timeout_ms};
+                          .timeout_ms = c->options.spec.timeout_ms,
+                          .ticket = c->options.member ? &ticket : NULL,
+                          .watch = {pairs_watch, &c->pairs}};
     struct session *s = &c->session;
     struct msg answer;
     struct peer *peer;
-    progress_wait();
+    if (c->options.member)
+        memcpy(ticket.text, pairs_ticket(&c->pairs), sizeof ticket.text);
+    else
+        progress_wait();
     /* What cannot be had here is refused before the server is kept waiting. */
     int status = session_prepare(s, &c->offer, &c->options.spec, false);
     if (!status)
+        status = open_pairs(c);
+    if (!status)
         status = greet(c, &visit, &answer, &peer);
     if (status)
-        return session_close(s, status);
+        return pairs_close(&c->pairs, session_close(s, status));
     s->peer = peer;
-    status = session_join(s, &c->offer, &c->options.spec, &answer);
+    status = start_pairs(c, &answer, address, port);
     if (!status)
-        status = show_device(c);
-    if (!status)
-        status = session_measure(s, &c->options.spec, &c->output.report);
+        status = measure(c, &answer);
     status = session_close(s, session_leave(s, status));
     peer_close(peer);
-    return status;
+    return pairs_close(&c->pairs, status);
 }
 
 /* ---- the server ---- */
@@ -255,7 +245,16 @@ static int agree(void *arg, struct peer *peer, const struct msg *greeting, struc
     if (strcmp(name, c->tool->name) != 0)
         return fail(-EPROTO, "the client is %.40s, the server is %s", name, c->tool->name);
     c->session.peer = peer;
-    status = accept_client(c, greeting, answer);
+    status = cxi_grant_pairs(&c->own.options, &c->pairs, greeting, &c->options.pairs);
+    c->offer.most.ends = c->options.pairs;
+    if (!status)
+        status = accept_client(c, greeting, answer);
+    if (!status)
+        status = open_pairs(c);
+    if (!status && several(c) && !c->options.member) {
+        pairs_share(&c->pairs, &c->own.options.access, "", 0);
+        status = msg_add(answer, ".ticket=%s\n", pairs_ticket(&c->pairs));
+    }
     if (status)
         session_part(&c->session);
     return status;
@@ -268,13 +267,15 @@ static int serve(void *arg, struct peer *peer, int answered)
     (void)peer;
     report_table_open(&c->table, serve_output(), c->tool->title, &c->set, NULL);
     c->table.gbits = c->own.options.gbits;
+    c->pairs.sum = &c->table.report;
     int status = answered ? answered : session_await(s);
     if (!status)
-        status = session_measure(s, &c->options.spec, &c->table.report);
+        status =
+            session_measure(s, &c->options.spec, several(c) ? &c->pairs.report : &c->table.report);
     else
         status = session_leave(s, status);
     session_part(s);
-    return status;
+    return pairs_close(&c->pairs, status);
 }
 
 static int server(struct command *c)
@@ -285,11 +286,15 @@ static int server(struct command *c)
                               .port = (unsigned)c->options.port,
                               .loop = c->options.loop,
                               .timeout_ms = c->options.spec.timeout_ms,
+                              .pairs = &c->pairs,
                               .arg = c,
                               .agree = agree,
                               .serve = serve};
     int status = session_prepare(&c->session, &c->offer, &c->options.spec, true);
-    return session_close(&c->session, status ? status : serve_clients(&service));
+    if (!status)
+        status = c->options.member ? serve_connection(&service, c->pairs.connection)
+                                   : serve_clients(&service);
+    return pairs_close(&c->pairs, session_close(&c->session, status));
 }
 
 /* ---- both ---- */
@@ -301,10 +306,12 @@ static void server_arguments(struct arguments *a, const struct cxi_options *o, b
     arguments_begin(a);
     argument(a, "--port", "%" PRIu64, port_given ? o->port : 0);
     argument(a, "--bind", "%s", *o->bind ? o->bind : local_address);
-    argument(a, "--device", "%s", o->device);
+    argument(a, "--device", "%s", o->devices);
     argument(a, "--svc-id", "%" PRIu64, o->service);
     argument(a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
     local_bounds(a, &o->most);
+    if (o->pairs > 1)
+        argument(a, "--max-procs", "%u", o->pairs);
     if (cpu >= 0)
         argument(a, "--cpu", "%" PRId64, cpu);
     if (o->rx_gpu >= 0)
@@ -318,12 +325,11 @@ static int both(struct command *c)
     const struct cxi_options *o = &c->options;
     struct arguments arguments;
     unsigned port = 0;
-    int64_t cpus[2];
-    int status = local_place(o->cpu, cpus);
-    if (!status) {
-        server_arguments(&arguments, o, given(c, "port"), cpus[1]);
-        status = local_start(&c->local, &arguments, &c->options.access, &port);
-    }
+    int64_t cpus[2] = {place_cpu(&c->place, 0), place_server(&c->place, o->cpu, o->pairs)};
+    server_arguments(&arguments, o, given(c, "port"), cpus[1]);
+    int status = local_start(&c->local, &arguments, &c->options.access, &port);
+    if (!status && cpus[0] >= 0)
+        status = cpu_pin(cpus[0]);
     if (!status) {
         local_note(&c->set, port, cpus);
         status = client(c, o->bind, port);
@@ -340,6 +346,8 @@ static int prepare_output(struct command *c, int argc, char **argv)
 {
     struct output_author author = {
         .tool = c->tool->name, .argc = argc, .argv = argv, .set = &c->set};
+    if (c->options.member)
+        return 0;
     if (!c->options.address && !c->options.local)
         return output_bar(&c->options.output);
     int status = output_open(&c->output, &c->options.output, &author, &c->table.report);
@@ -391,7 +399,12 @@ static int prepare(struct command *c, int argc, char **argv)
     int status = parse(c, argc, argv);
     if (status || o->help || o->version || o->list)
         return status;
+    o->member = c->pairs.page;
     status = cxi_check(o, &c->set);
+    if (!status)
+        place_device(o->devices, c->pairs.number % o->device_count, o->device);
+    if (!status && o->member)
+        pairs_access(&c->pairs, &o->access);
     c->own.options = *o;
     memcpy(c->own.origin, c->set.origin, sizeof c->own.origin);
     if (!status)
@@ -402,14 +415,42 @@ static int prepare(struct command *c, int argc, char **argv)
     return status;
 }
 
+/* What was said before, pair 0 has said too. */
+static void say_of_pair(const char *sentence)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "pair %u: %s", running.pairs.number, sentence);
+    shell_say(text);
+}
+
+/* Another pair's process: where its parent has put it, with what its parent knows. */
+static int run_member(struct command *c)
+{
+    unsigned port;
+    const char *address = pairs_place(&c->pairs, &port);
+    int64_t cpu = pairs_cpu(&c->pairs);
+    warn_to(say_of_pair);
+    int status = cpu >= 0 ? cpu_pin(cpu) : 0;
+    if (status)
+        return pairs_close(&c->pairs, status);
+    return *address ? client(c, address, port) : server(c);
+}
+
 static int run(struct command *c)
 {
-    const struct cxi_options *o = &c->options;
+    struct cxi_options *o = &c->options;
+    if (o->member)
+        return run_member(c);
+    place_open(&c->place, o->cpu, o->device, o->pairs, o->local && !c->tool->alone);
+    int64_t cpu = place_cpu(&c->place, 0);
+    if (*c->place.near)
+        snprintf(o->near, sizeof o->near, "%" PRId64 " (near %s)", cpu, c->place.near);
+    memcpy(c->own.options.near, o->near, sizeof o->near);
     if (c->tool->alone)
-        return cxi_loopback(&c->session, &c->offer, &c->options.spec, o->cpu[0], &c->output.report);
+        return cxi_loopback(&c->session, &c->offer, &o->spec, cpu, &c->output.report);
     if (o->local)
         return both(c);
-    int status = o->cpu[0] >= 0 ? cpu_pin(o->cpu[0]) : 0;
+    int status = cpu >= 0 ? cpu_pin(cpu) : 0;
     if (status)
         return status;
     return o->address ? client(c, o->address, (unsigned)o->port) : server(c);
@@ -417,14 +458,17 @@ static int run(struct command *c)
 
 int cxi_main(const struct cxi_tool *tool, int argc, char **argv)
 {
-    static struct command command;
-    struct command *c = &command;
+    struct command *c = &running;
     shell_catch_signals();
     begin(c, tool);
+    c->argv = argv;
     shell_open(argc, argv);
-    int status = prepare(c, argc, argv);
+    int status = pairs_join(&c->pairs);
+    if (status == 1)
+        warn_to(NULL);
+    status = status < 0 ? status : prepare(c, argc, argv);
     if (!status && c->options.help) {
-        status = print_help(c);
+        status = cxi_help(c->tool, c->op, &c->set);
     } else if (!status && c->options.version) {
         printf("%s (Weft) %s\n", shell_program, core_version());
         status = shell_flush("the version");
@@ -433,6 +477,8 @@ int cxi_main(const struct cxi_tool *tool, int argc, char **argv)
     } else if (!status) {
         status = run(c);
     }
+    if (c->options.member)
+        return shell_exit_code(pairs_close(&c->pairs, status));
     int code = status ? local_failure(c->options.local ? &c->local : NULL, status) : EXIT_DONE;
     return output_close(&c->output, code, fail_reason());
 }

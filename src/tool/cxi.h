@@ -5,6 +5,7 @@
 
 #include "tool/access.h"
 #include "tool/output.h"
+#include "tool/place.h"
 
 /* A command, from tools.def. */
 struct cxi_tool {
@@ -17,7 +18,12 @@ struct cxi_tool {
 struct cxi_options {
     struct spec spec; /* first: rows `of` the spec's fill it */
     struct output_request output;
-    char device[FABRIC_DEVICE_MAX];
+    char device[FABRIC_DEVICE_MAX]; /* of this process */
+    char devices[PLACE_DEVICES];    /* as typed: of all pairs, in turn */
+    unsigned device_count;
+    uint64_t procs, max_procs; /* as given */
+    unsigned pairs;            /* how many measure together */
+    char near[PLACE_CPU + 32]; /* this process's CPU, where a NIC decided it, or "" */
     uint64_t service, port, wait_s;
     int64_t tx_gpu, rx_gpu; /* the client's and the server's; -1: none */
     int gpu_type;           /* this end's: 1 + place in memory_vendors, 0: whatever there is */
@@ -31,6 +37,7 @@ struct cxi_options {
     struct bounds most; /* a server's */
     int64_t cpu[2];
     const char *address; /* NULL: a server, or local */
+    bool member;         /* started by pair 0, for another pair */
 };
 
 /* Rows are taken by what the op has, or by what an op of one half of the family has: bits. */
@@ -69,6 +76,16 @@ int cxi_check(struct cxi_options *options, struct opt_set *set);
  * is the target, with the same offer and spec. */
 int cxi_loopback(struct session *session, const struct offer *offer, struct spec *spec, int64_t cpu,
                  struct report *report);
+
+struct pairs;
+
+/* How many pairs the client wants, within the bounds of this server and what its user gave; mine:
+ * of which this process is one, if it is. */
+int cxi_grant_pairs(const struct cxi_options *own, const struct pairs *mine,
+                    const struct msg *greeting, unsigned *granted);
+
+/* Prints the options that the set takes. */
+int cxi_help(const struct cxi_tool *tool, const struct op *op, const struct opt_set *set);
 
 int cxi_main(const struct cxi_tool *tool, int argc, char **argv);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules among the options of the CXI family, each a sentence. */
 #include "tool/cxi.h"
+#include "tool/pairs.h"
 #include "tool/serve.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 static bool given(const struct opt_set *set, const char *name)
 {
@@ -24,6 +26,27 @@ static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
         warn("--use-hp is the client's to say: it has no effect here");
 }
 
+/* Devices take turns: every one has as many pairs. */
+static int check_pairs(struct cxi_options *o, bool alone)
+{
+    bool lists = method_of(&o->spec)->lists;
+    int status = place_devices(o->devices, &o->device_count);
+    if (status)
+        return status;
+    if (o->device_count > 1 && (!lists || alone))
+        return fail(-EINVAL, "--device %s: %s is measured on one device", o->devices,
+                    alone ? "loopback" : "latency");
+    o->pairs = o->procs ? (unsigned)o->procs : o->device_count;
+    if (o->device_count > PAIRS_MOST)
+        return fail(-EINVAL, "--device: %u devices, at most %d", o->device_count, PAIRS_MOST);
+    if (o->pairs % o->device_count)
+        return fail(-EINVAL, "--procs %u on %u devices: give each device as many pairs", o->pairs,
+                    o->device_count);
+    if (o->pairs > 1 && o->interval_s)
+        return fail(-EINVAL, "--interval is for one pair, not for %u", o->pairs);
+    return 0;
+}
+
 /* Always from the first place to the first, by commands that carry no payload and are acknowledged
  * by the target. */
 static void settle_loopback(struct cxi_options *o)
@@ -41,7 +64,8 @@ static int check_role(struct cxi_options *o, const struct opt_set *set)
                         .local = o->local,
                         .loop = o->loop,
                         .port = o->port,
-                        .server_cpu = o->cpu[1]};
+                        .server_cpu = o->cpu[1],
+                        .member = o->member};
     int status = role_check(&role, set);
     return status ? status : access_open(&o->access, set, &role);
 }
@@ -52,7 +76,9 @@ int cxi_check(struct cxi_options *o, struct opt_set *set)
     bool alone = set->takes == CXI_ALONE;
     if (alone)
         settle_loopback(o);
-    int status = alone ? 0 : check_role(o, set);
+    int status = check_pairs(o, alone);
+    if (!status && !alone)
+        status = check_role(o, set);
     if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))
         status = fail(-EINVAL, "--cswap-op %s is for --atomic-op CSWAP, not %s",
                       amo_compare_names[spec_amo_compare(spec)], amo_op_names[spec_amo_op(spec)]);
@@ -75,4 +101,50 @@ int cxi_check(struct cxi_options *o, struct opt_set *set)
         spec->local.interval_ms = o->interval_s * 1000;
     spec_settle(spec);
     return spec_check(spec);
+}
+
+/* ---- what a server grants ---- */
+
+/* A client with one pair does not send them. */
+static int read_pairs(const struct msg *greeting, uint64_t *pairs, uint64_t *number)
+{
+    char text[24];
+    *pairs = 1;
+    *number = 0;
+    int status = msg_value(greeting, ".procs", text, sizeof text);
+    if (status == -ENOENT)
+        return 0;
+    if (status || unit_number(text, pairs) || msg_value(greeting, ".pair", text, sizeof text) ||
+        unit_number(text, number) || !*pairs)
+        return fail(-EPROTO, "a number of pairs that cannot be read");
+    return 0;
+}
+
+int cxi_grant_pairs(const struct cxi_options *own, const struct pairs *mine,
+                    const struct msg *greeting, unsigned *granted)
+{
+    uint64_t pairs, number, most = own->max_procs;
+    int status = read_pairs(greeting, &pairs, &number);
+    if (status)
+        return status;
+    if (own->member ? pairs != mine->count || number != mine->number : number != 0)
+        return fail(-EPROTO, "this is not the server of pair %" PRIu64 " of %" PRIu64, number,
+                    pairs);
+    if (!most)
+        most = cpu_choices("", NULL, (int64_t[CPU_CHOICES]){0}, PAIRS_MOST);
+    if (pairs > most && !own->member)
+        return fail(-EDQUOT,
+                    "the client wants %" PRIu64 " pairs, and the server allows %" PRIu64
+                    ": start it with --max-procs %" PRIu64,
+                    pairs, most, pairs);
+    if (own->procs && own->procs != pairs)
+        return fail(-EINVAL,
+                    "the client has %" PRIu64 " pairs, the server %" PRIu64
+                    ": give both the same --procs",
+                    pairs, own->procs);
+    if (pairs % own->device_count)
+        return fail(-EINVAL, "the client has %" PRIu64 " pairs, the server %u devices", pairs,
+                    own->device_count);
+    *granted = (unsigned)pairs;
+    return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The option rows of the CXI family, in the order of the help text. */
 #include "tool/cxi_show.h"
+#include "tool/pairs.h"
 #include "tool/serve.h"
 
 const char *const cxi_huge[] = {"2M", "1G", NULL};
@@ -51,7 +52,7 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
      .header = AT_LIST, .label = "List Size", .show = cxi_show_list}
 
 const struct opt cxi_rows[] = {
-    {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
+    {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(devices), .max = PLACE_DEVICES,
      .fallback = "cxi0", .word = "DEV", .takes = CXI_ALL,
      .help = "Device name (default: \"{default}\")",
      .header = AT_DEVICE, .label = "Device"},
@@ -202,6 +203,15 @@ const struct opt cxi_rows[] = {
     {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .min = 1, .max = 1000000,
      .word = "SEC", .takes = CXI_BW, .flags = OPT_OURS,
      .help = "A row this often, besides the last of each size"},
+    {.name = "procs", .type = OPT_NUMBER, FIELD(procs), .min = 1, .max = PAIRS_MOST,
+     .word = "N", .takes = CXI_BW, .flags = OPT_OURS,
+     .help = "Pairs of processes that measure together\n"
+             "(default: one per device of -d A,B)",
+     .header = AT_PAIRS, .label = "Pairs", .show = cxi_show_pairs},
+    {.name = "max-procs", .type = OPT_NUMBER, FIELD(max_procs), .min = 1, .max = PAIRS_MOST,
+     .word = "N", .takes = CXI_BW, .flags = OPT_OURS,
+     .help = "Server: refuse clients that want more pairs\n"
+             "(default: as many as it has CPUs)"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), .takes = CXI_PAIR, .flags = OPT_OURS,
      .help = "Start the server too, on this machine"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = CXI_ALL,
@@ -226,10 +236,14 @@ const struct opt cxi_rows[] = {
      .word = "SEC", .takes = CXI_PAIR, .flags = OPT_OURS,
      .help = "Client: keep trying to reach the server for this\n"
              "long (default: {default})"},
-    {.name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "A[,B]", .takes = CXI_PAIR,
-     .flags = OPT_OURS, .help = "Run on CPU A; with --local the server on CPU B"},
+    {.name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .choices = place_words,
+     .word = "A[,B]", .takes = CXI_PAIR, .flags = OPT_OURS,
+     .help = "Run on CPU A; with --local the server on CPU B.\n"
+             "\"near\": on the NIC's NUMA node, if that is known\n"
+             "(default: near)"},
     {.name = "cpu", .type = OPT_INDEX, FIELD(cpu), .max = 65535, .word = "CPU",
-     .takes = CXI_LOOPBACK, .flags = OPT_OURS, .help = "Initiate from this CPU"},
+     .takes = CXI_LOOPBACK, .flags = OPT_OURS, .help = "Initiate from this CPU\n"
+             "(default: near the NIC, if its node is known)"},
     {.name = "verify", OF(VERIFY), .takes = CXI_ALL, .flags = OPT_OURS,
      .help = "Check the data after every iteration, outside the\n"
              "timed part",
@@ -238,6 +252,7 @@ const struct opt cxi_rows[] = {
     OUTPUT_ROWS(offsetof(struct cxi_options, output), CXI_ALL),
 
     LINE(AT_FABRIC, "Fabric", cxi_show_fabric),
+    {.type = OPT_LINE, .header = AT_CPU, .label = "CPU", .show = cxi_show_cpu, .takes = CXI_ALL},
     BW_LINE(AT_CLIENT_RX, "Client RX Mem", cxi_show_client_rx),
     BW_LINE(AT_CLIENT_GPU_BW, "Client GPU Type", cxi_show_client_vendor),
     BW_LINE(AT_SERVER_TX, "Server TX Mem", cxi_show_server_tx),

@@ -39,6 +39,12 @@ int cxi_show_fabric(const void *header, char *text, size_t room)
     return snprintf(text, room, "%s%s%s", fabric_of(header)->form, *why ? ": " : "", why);
 }
 
+int cxi_show_cpu(const void *header, char *text, size_t room)
+{
+    const char *near = options_of(header)->near;
+    return *near ? snprintf(text, room, "%s", near) : NO_LINE;
+}
+
 static bool on_gpu(const void *header, int rank)
 {
     return session_of(header)->vendors[rank] != MEMORY_CPU;
@@ -281,6 +287,12 @@ int cxi_show_remote_server(const void *header, char *text, size_t room)
 }
 
 /* ---- bandwidth tools ---- */
+
+int cxi_show_pairs(const void *header, char *text, size_t room)
+{
+    unsigned pairs = options_of(header)->pairs;
+    return pairs > 1 ? snprintf(text, room, "%u", pairs) : NO_LINE;
+}
 
 int cxi_show_client_rx(const void *header, char *text, size_t room)
 {

@@ -11,6 +11,8 @@ enum {
     AT_DEVICE = 1,
     AT_FABRIC,
     AT_SERVICE,
+    AT_CPU,
+    AT_PAIRS,
     AT_CLIENT_MEM,
     AT_CLIENT_RX,
     AT_CLIENT_GPU_BW,
@@ -49,6 +51,7 @@ enum {
 
 enum { NO_LINE = -1 };
 
+int cxi_show_cpu(const void *header, char *text, size_t room);
 int cxi_show_fabric(const void *header, char *text, size_t room);
 int cxi_show_tx(const void *header, char *text, size_t room);
 int cxi_show_rx(const void *header, char *text, size_t room);
@@ -80,6 +83,7 @@ int cxi_show_remote_client(const void *header, char *text, size_t room);
 int cxi_show_remote_server(const void *header, char *text, size_t room);
 
 /* Of the bandwidth tools. */
+int cxi_show_pairs(const void *header, char *text, size_t room);
 int cxi_show_client_rx(const void *header, char *text, size_t room);
 int cxi_show_vendor(const void *header, char *text, size_t room); /* of the loopback tool */
 int cxi_show_server_tx(const void *header, char *text, size_t room);

@@ -92,15 +92,14 @@ static int read_port(struct local *local, unsigned *port)
                              LISTEN_MS / 1000);
 }
 
-int local_place(const int64_t request[2], int64_t cpus[2])
+void local_place(const int64_t request[2], int64_t cpus[2])
 {
     int64_t pair[2] = {-1, -1};
     int count = cpu_pair(pair);
     cpus[0] = request[0] >= 0 ? request[0] : pair[0];
     cpus[1] = request[1] >= 0 ? request[1] : cpus[0] == pair[1] ? pair[0] : pair[1];
-    if (count < 1 || cpus[0] < 0)
-        return 0;
-    return cpu_pin(cpus[0]);
+    if (count < 1)
+        cpus[0] = cpus[1] = -1;
 }
 
 const char local_address[] = "127.0.0.1";

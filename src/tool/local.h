@@ -23,7 +23,7 @@ struct arguments {
     char *list[ARGUMENTS + 1];
     int n;
     size_t used;
-    char text[1024];
+    char text[4096];
 };
 void arguments_begin(struct arguments *arguments);
 void argument(struct arguments *arguments, const char *name, const char *format, ...)
@@ -32,9 +32,9 @@ void argument(struct arguments *arguments, const char *name, const char *format,
 /* Its bounds: what was asked for here is granted, unless the user limits it. */
 void local_bounds(struct arguments *arguments, const struct bounds *most);
 
-/* Puts this process, the client, on the first CPU requested for or on one of a pair, and says which
- * CPUs are the client's and the server's; -1: any. */
-int local_place(const int64_t request[2], int64_t cpus[2]);
+/* Which CPUs are the client's and the server's: those requested, or a pair; -1: any. The server is
+ * started before this process, the client, is pinned: it inherits where it may run. */
+void local_place(const int64_t request[2], int64_t cpus[2]);
 
 /* The address of a server that nobody gave one. */
 extern const char local_address[];

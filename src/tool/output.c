@@ -133,12 +133,33 @@ static void add(struct output *o, const struct result *result)
         find(o, i, &shown);
 }
 
+/* Each pair, in both directions. Its figures are in the document. */
+static void note_pairs(const struct result *r)
+{
+    char text[300], where[200];
+    for (unsigned i = 0; r->parts && i < r->parts->count; i++) {
+        const struct part *part = &r->parts->list[i];
+        int n = snprintf(where, sizeof where, "size %llu, pair %u (%s", (unsigned long long)r->size,
+                         i, part->device);
+        if (part->cpus[0] >= 0 && n > 0 && (size_t)n < sizeof where)
+            snprintf(where + n, sizeof where - (size_t)n, ", CPU %lld to %lld",
+                     (long long)part->cpus[0], (long long)part->cpus[1]);
+        if (part->known)
+            snprintf(text, sizeof text, "%s): %.2f MB/s%s", where,
+                     part_rate(part) * (double)r->size / 1e6, part->complete ? "" : ", cut short");
+        else
+            snprintf(text, sizeof text, "%s): lost", where);
+        shell_note(text);
+    }
+}
+
 static int on_row(struct report *report, const struct result *result)
 {
     struct output *o = (struct output *)report;
     struct report *table = table_of(o);
     progress_clear();
     add(o, result);
+    note_pairs(result);
     return table ? table->ops->row(table, result) : 0;
 }
 

@@ -175,23 +175,23 @@ static int both(struct command *c)
     struct arguments a;
     unsigned port = 0;
     int64_t cpus[2];
-    int status = local_place(o->cpu, cpus);
-    if (!status) {
-        bool given = opt_origin(&c->set, row) == OPT_BY_USER;
-        arguments_begin(&a);
-        argument(&a, "--port", "%" PRIu64, given ? o->port : 0);
-        argument(&a, "--bind", "%s", *o->bind ? o->bind : local_address);
-        argument(&a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
-        local_bounds(&a, &o->most);
-        /* The lines of a batch may name others. */
-        if (*o->transport && !c->product.count)
-            argument(&a, "--transport", "%s", o->transport);
-        if (*o->device)
-            argument(&a, "--device", "%s", o->device);
-        if (cpus[1] >= 0)
-            argument(&a, "--cpu", "%" PRId64, cpus[1]);
-        status = local_start(&c->local, &a, &c->options.access, &port);
-    }
+    bool given = opt_origin(&c->set, row) == OPT_BY_USER;
+    local_place(o->cpu, cpus);
+    arguments_begin(&a);
+    argument(&a, "--port", "%" PRIu64, given ? o->port : 0);
+    argument(&a, "--bind", "%s", *o->bind ? o->bind : local_address);
+    argument(&a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
+    local_bounds(&a, &o->most);
+    /* The lines of a batch may name others. */
+    if (*o->transport && !c->product.count)
+        argument(&a, "--transport", "%s", o->transport);
+    if (*o->device)
+        argument(&a, "--device", "%s", o->device);
+    if (cpus[1] >= 0)
+        argument(&a, "--cpu", "%" PRId64, cpus[1]);
+    int status = local_start(&c->local, &a, &c->options.access, &port);
+    if (!status && cpus[0] >= 0)
+        status = cpu_pin(cpus[0]);
     if (!status) {
         local_note(&c->set, port, cpus);
         status = client(c, o->bind, port);

@@ -3,6 +3,7 @@
 #include "tool/serve.h"
 #include "report/report.h"
 #include "tool/access.h"
+#include "tool/pairs.h"
 #include "tool/shell.h"
 
 #include <errno.h>
@@ -16,10 +17,10 @@ static const char accepted[] = "yes=1\n";
 /* What a client or a server has no use for. */
 static void warn_idle(const struct role *r, const struct opt_set *set)
 {
-    static const char *const of_server[] = {"bind", "max-memory", "max-session", NULL};
+    static const char *const of_server[] = {"bind", "max-memory", "max-session", "max-procs", NULL};
     static const char *const of_client[] = {"wait", NULL};
     for (const char *const *name = r->address ? of_server : of_client; *name && !r->local; name++)
-        if (opt_origin(set, opt_find(set, *name)) == OPT_BY_USER)
+        if (opt_find(set, *name) && opt_origin(set, opt_find(set, *name)) == OPT_BY_USER)
             warn("--%s is for a %s: it has no effect here", *name,
                  r->address ? "server" : "client");
 }
@@ -71,6 +72,20 @@ FILE *serve_output(void)
 
 /* ---- clients ---- */
 
+/* The answer to a client's greeting; on failure it was told why, and is gone. */
+static int agree(const struct service *s, struct peer *peer, const struct msg *greeting,
+                 struct msg *answer)
+{
+    int status = msg_print(answer, "%s", accepted);
+    if (!status)
+        status = s->agree(s->arg, peer, greeting, answer);
+    if (status) {
+        peer_end(peer, status, fail_reason());
+        peer_close(peer);
+    }
+    return status;
+}
+
 /* One client. -EAGAIN: it was refused. */
 static int serve_one(const struct service *s, struct listener **listener,
                      const struct peer_terms *terms)
@@ -80,20 +95,19 @@ static int serve_one(const struct service *s, struct listener **listener,
     int status = tcp_accept(*listener, terms, &peer, &greeting);
     if (status)
         return status;
-    status = msg_print(&answer, "%s", accepted);
-    if (!status)
-        status = s->agree(s->arg, peer, &greeting, &answer);
-    if (status) {
+    if (agree(s, peer, &greeting, &answer)) {
         tcp_warn(*listener, "refused a client", fail_reason());
-        peer_end(peer, status, fail_reason());
-        peer_close(peer);
         return -EAGAIN;
     }
+    bool several = s->pairs && s->pairs->count > 1;
+    status = several ? peer_send(peer, &answer) : 0;
+    if (several && !status)
+        status = pairs_gather(s->pairs, *listener, terms, peer);
     if (!s->loop) {
         tcp_close(*listener);
         *listener = NULL;
     }
-    status = s->serve(s->arg, peer, peer_send(peer, &answer));
+    status = s->serve(s->arg, peer, several ? status : peer_send(peer, &answer));
     peer_close(peer);
     return status;
 }
@@ -113,11 +127,34 @@ static void announce(const struct service *s, const struct listener *listener)
     shell_say(sentence);
 }
 
-int serve_clients(const struct service *s)
+static struct peer_terms terms_of(const struct service *s)
 {
     struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
-    struct listener *listener;
+    if (s->pairs)
+        terms.watch = (struct peer_watch){pairs_watch, s->pairs};
     access_terms(s->access, &terms);
+    return terms;
+}
+
+int serve_connection(const struct service *s, int fd)
+{
+    const struct peer_terms terms = terms_of(s);
+    struct msg greeting, answer;
+    struct peer *peer;
+    int status = tcp_adopt(fd, &terms, &peer, &greeting);
+    if (!status)
+        status = agree(s, peer, &greeting, &answer);
+    if (status)
+        return status;
+    status = s->serve(s->arg, peer, peer_send(peer, &answer));
+    peer_close(peer);
+    return status;
+}
+
+int serve_clients(const struct service *s)
+{
+    const struct peer_terms terms = terms_of(s);
+    struct listener *listener;
     int status = tcp_listen(&listener, *s->bind ? s->bind : NULL, s->port, &terms);
     if (status)
         return status;
@@ -141,7 +178,8 @@ int serve_clients(const struct service *s)
 int visit_server(const struct visit *v, const struct msg *greeting, struct msg *answer,
                  struct peer **peer)
 {
-    struct peer_terms terms = {.timeout_ms = v->timeout_ms, .stop = &shell_stop};
+    struct peer_terms terms = {
+        .timeout_ms = v->timeout_ms, .stop = &shell_stop, .ticket = v->ticket, .watch = v->watch};
     access_terms(v->access, &terms);
     int status = tcp_dial(peer, v->address, v->port, v->wait_ms, &terms);
     if (status)

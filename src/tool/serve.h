@@ -13,12 +13,14 @@ struct role {
     bool local, loop;
     uint64_t port;
     int64_t server_cpu; /* -1: not given */
+    bool member;        /* pair 0 was started with the same options, and has the secret */
 };
 
 /* What is wrong with it, in a sentence; warns of options that have no effect in it. */
 int role_check(const struct role *role, const struct opt_set *set);
 
 struct access;
+struct pairs;
 
 struct service {
     const char *bind; /* "": that of WEFT_BIND, or all addresses */
@@ -27,6 +29,8 @@ struct service {
     unsigned port;
     bool loop; /* one client after another */
     uint64_t timeout_ms;
+    struct pairs
+        *pairs; /* of the client that was agreed with; NULL: there is never more than one */
     void *arg;
     /* Takes over what the client's greeting asks for, or says why not: it is then refused, and the
      * server still waits for one it can serve. What it adds to the answer the client hears. */
@@ -36,6 +40,9 @@ struct service {
 };
 
 int serve_clients(const struct service *service);
+
+/* One client, on a connection that another process of this server has accepted. */
+int serve_connection(const struct service *service, int fd);
 
 /* Standard output of a server: a reader that has gone, as `server | head -1` does, does not end it,
  * and what nobody reads is dropped. */
@@ -61,6 +68,8 @@ struct visit {
     const struct access *access;
     unsigned port;
     uint64_t wait_ms, timeout_ms;
+    const struct peer_ticket *ticket; /* of a further pair; NULL: the first, or the only one */
+    struct peer_watch watch;
 };
 int visit_server(const struct visit *visit, const struct msg *greeting, struct msg *answer,
                  struct peer **peer);

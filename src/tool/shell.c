@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AGAIN_S = 2 };
+enum { AGAIN_S = 2, SENTENCE = 2048 };
 
 volatile sig_atomic_t shell_stop;
 const char *shell_program = "weft";
@@ -41,14 +41,25 @@ static void keep_early(const char *sentence)
         snprintf(listener.early + used, sizeof listener.early - used, "%s\n", sentence);
 }
 
-void shell_say(const char *sentence)
+static void put(const char *sentence, char clean[SENTENCE])
 {
-    char clean[2048];
-    snprintf(clean, sizeof clean, "%s", sentence);
+    snprintf(clean, SENTENCE, "%s", sentence);
     text_clean(clean);
     progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", shell_program, clean);
+}
+
+void shell_note(const char *sentence)
+{
+    char clean[SENTENCE];
+    put(sentence, clean);
+}
+
+void shell_say(const char *sentence)
+{
+    char clean[SENTENCE];
+    put(sentence, clean);
     if (listener.hear)
         listener.hear(listener.arg, clean);
     else

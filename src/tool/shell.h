@@ -34,6 +34,8 @@ void shell_catch_signals(void);
 /* A sentence on standard error, after what stands on standard output. The listener hears it too,
  * and all that was said before there was one. */
 void shell_say(const char *sentence);
+/* The same for what is no warning: the listener does not hear it. */
+void shell_note(const char *sentence);
 void shell_listen(void (*listener)(void *arg, const char *sentence), void *arg);
 
 /* What was printed has left. */

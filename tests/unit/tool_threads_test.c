@@ -30,7 +30,7 @@ static void *half_run(void *arg)
     struct report_table table;
     struct session session;
     bool given = opt_origin(&half->set, opt_find(&half->set, "device")) == OPT_BY_USER;
-    struct offer offer = {.device = half->options.device,
+    struct offer offer = {.device = half->options.devices,
                           .given = given,
                           .vouched = given,
                           .service = half->options.service};
