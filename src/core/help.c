@@ -39,8 +39,11 @@ static int help_row(const struct opt *row, const struct opt_words *words, struct
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     bool word = row->word && !(row->flags & OPT_BARE);
-    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, word ? "=" : "",
-             word ? row->word : "");
+    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name,
+             row->bare ? "[="
+             : word    ? "="
+                       : "",
+             word ? row->word : "", row->bare ? "]" : "");
     opt_expand(row, row->help, words, help, sizeof help);
     /* A left part that is too long gets a line of its own. */
     bool beside = strlen(left) + 1 < (size_t)column;

@@ -167,7 +167,7 @@ static int to_choice(const struct opt *row, const char *text, int *choice)
 
 static int to_text(const struct opt *row, const char *text, char *field)
 {
-    size_t length = strlen(text);
+    size_t length = strlen(text), room = row->max;
     if (!length)
         return bad(row, "is empty", text, "accepted: a %s", row->word);
     if (length >= row->max)
@@ -183,8 +183,11 @@ static int to_text(const struct opt *row, const char *text, char *field)
                        (unsigned long long)row->max - 1);
         field[before] = '\n';
         field += before + 1;
+        room -= before + 1;
     }
-    memcpy(field, text, length + 1);
+    /* Two that are the same are the same to the last byte. */
+    memset(field, 0, room);
+    memcpy(field, text, length);
     return 0;
 }
 
@@ -270,7 +273,7 @@ static void to_nothing(const struct opt *row, void *field)
         *(int *)field = 0;
         break;
     case OPT_TEXT:
-        *(char *)field = '\0';
+        memset(field, 0, row->max);
         break;
     case OPT_LINE:
     case OPT_SAME:

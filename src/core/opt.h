@@ -47,6 +47,7 @@ struct opt {
     uint64_t scale;       /* numbers: the field is what is typed times this; 0: 1 */
     const char *fallback; /* the default, as typed; NULL: not given */
     const char *word;     /* the argument in help; NULL for flags */
+    const char *bare;     /* what --name alone stands for; NULL: it needs its argument */
     const char *help;     /* lines separated by \n */
     uint64_t min, max;
     const char *const *choices; /* ends with NULL */

@@ -71,6 +71,8 @@ static int long_option(struct opt_set *set, const char *word, const char *next, 
             return fail(-EINVAL, "--%s takes no value: \"%s\"", row->name, value + 1);
         return opt_assign(set, row, "1", OPT_BY_USER);
     }
+    if (row->bare && (!value || !value[1]))
+        return opt_assign(set, row, row->bare, OPT_BY_USER);
     if (value)
         return opt_assign(set, row, value + 1, OPT_BY_USER);
     if (!next)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 BUILD, SOURCE = map(pathlib.Path, sys.argv[1:3])
+LONG = r"--([\w-]+)(?:=(\S+)|(\[=\S+\]))?"  # name, argument word, one that may be left out
 checks = []  # (sentence, list of complaints, or a str: why it was skipped)
 
 
@@ -47,9 +48,9 @@ def help_options(said):
     """name -> (letter, argument word, default), from --help."""
     options = letter_options(said)
     for text in re.split(r"^ +(?=(?:-\w, )?--[a-z])", said, flags=re.M)[1:]:
-        letter, name, word = re.match(r"(?:-(\w), )?--([\w-]+)(?:=(\S+))?", text).groups()
+        letter, name, word, maybe = re.match(rf"(?:-(\w), )?{LONG}", text).groups()
         default = re.search(r'\(default: "?([^")]*)"?\)', text)
-        options[name] = (letter, word, default and default[1])
+        options[name] = (letter, word or maybe, default and default[1])
     return options
 
 
@@ -63,13 +64,13 @@ def page_options(text, part):
         head = re.sub(r"\bFl ", "-", head)
         head = head.replace("Oo", "[").replace("Oc", "]")
         head = re.sub(r"\b(Ns|Ar|Cm)\b", "", head).replace(" ", "")
-        found = re.fullmatch(r"(?:-(\w),)?--([\w-]+)(?:=(\S+))?", head)
+        found = re.fullmatch(rf"(?:-(\w),)?{LONG}", head)
         if not found:
             options["line that cannot be read: .It " + item.partition("\n")[0]] = (None,) * 3
             continue
-        letter, name, word = found.groups()
+        letter, name, word, maybe = found.groups()
         default = re.search(r"^\.Pq default: (.*?)(?: [.,;])?$", body, re.M)
-        options[name] = (letter, word, default and default[1])
+        options[name] = (letter, word or maybe, default and default[1])
     return options
 
 
