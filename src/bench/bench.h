@@ -44,6 +44,9 @@ enum {
 struct op_verify {
     int (*before)(struct run *run, uint64_t number);
     int (*after)(struct run *run, uint64_t number);
+    /* Lists both ways, where the other end cannot be asked: looks at what it has done here with its
+     * list of that number. Both ends are between two lists. */
+    int (*here)(struct run *run, uint64_t number);
 };
 
 /* What the target does. NULL: nothing. */
@@ -168,6 +171,12 @@ struct sampling {
     bool resolved;        /* the median is not below the resolution */
 };
 
+/* What came since the last report, and how long that took. */
+struct recent {
+    uint64_t count;
+    double s;
+};
+
 /* What came of one size. What is not known is NULL, or not a number. */
 struct result {
     uint64_t size, count, bytes; /* count: operations that are known to have arrived */
@@ -182,11 +191,15 @@ struct result {
     struct interference interference;
     uint64_t reverse_count; /* both ways: what the other end sent meanwhile */
     double reverse_elapsed_s;
-    uint64_t recent_count; /* lists: since the last report, and how long that took */
-    double recent_s;
+    struct recent recent;      /* lists */
     const struct parts *parts; /* of several pairs: this is their sum */
+    unsigned sums; /* lists both ways: the table has both directions together, this many times */
     bool complete, final;
 };
+
+/* Operations per second as a table of lists has them; and those that were delivered. */
+double list_rate(const struct result *result);
+double list_delivered(const struct result *result);
 
 struct session;
 
@@ -204,6 +217,9 @@ struct facts {
     bool initiator;
     struct msg about[2]; /* lines on the two ends, as machine_describe writes them: ours, theirs */
 };
+
+/* Do both ends have the same NIC? By its address, which is nobody else's. */
+bool facts_loopback(const struct facts *facts);
 
 /* Where a run stands. */
 struct progress {

@@ -43,11 +43,19 @@ static const char *barred_by(const struct hint_question *q, enum hint hint, unsi
     return rendezvous && hint == HINT_INLINE ? "not by rendezvous" : NULL;
 }
 
+/* Payload inside a command: one that keeps the order has less room, as the bandwidth tools know. */
+static size_t longest_inline(const struct hint_question *q)
+{
+    bool ordered = !(q->op->hints & HINT(RESTRICTED)) || q->asked->unrestricted;
+    return q->lists && ordered && q->facts->max_inline_ordered ? q->facts->max_inline_ordered
+                                                               : q->facts->max_inline;
+}
+
 /* The longest operation it holds for; 0: any. Of a rendezvous, only the request is issued. */
 static size_t longest(const struct hint_question *q, enum hint hint, unsigned has)
 {
     bool pulled = q->asked->rendezvous && has & HINT(RENDEZVOUS);
-    return hint == HINT_INLINE          ? q->facts->max_inline
+    return hint == HINT_INLINE          ? longest_inline(q)
            : hint == HINT_HRP           ? HRP_BYTES
            : hint == HINT_LL && !pulled ? q->facts->max_ll
                                         : 0;

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- places ---- */
 
@@ -104,14 +105,14 @@ static void fill(struct run *run, uint64_t lists)
     double typical_us = stats_median_ps(m->stats) / 1e6;
     r->us_per_unit = 1e-6;
     r->sampling.ops = run->spec->pace.list;
-    r->recent_count = m->done - m->reported_done;
-    r->recent_s = recent_s;
+    r->recent.count = m->done - m->reported_done;
+    r->recent.s = recent_s;
     r->count = m->done;
     r->bytes = m->done * run->size;
     r->latency_us =
         (struct figure){.typical = typical_us, .recent = NAN, .overall = m->stats->mean_ps / 1e6};
     r->rate = (struct figure){.typical = typical_us > 0 ? list * 1e6 / typical_us : 0,
-                              .recent = recent_s > 0 ? (double)r->recent_count / recent_s : 0,
+                              .recent = recent_s > 0 ? (double)r->recent.count / recent_s : 0,
                               .overall = r->elapsed_s > 0 ? (double)r->count / r->elapsed_s : 0};
     r->bandwidth = (struct figure){.typical = r->rate.typical * size,
                                    .recent = r->rate.recent * size,
@@ -151,6 +152,7 @@ static void tell_progress(struct run *run, uint64_t lists, uint64_t now)
 enum { BATCH = 64 };
 
 struct batch {
+    uint64_t begun; /* when the first list was */
     uint64_t since; /* when the last list was over, or what came after it */
     bool keep;
     size_t count;
@@ -167,11 +169,14 @@ static void put_away(struct run *run, struct batch *b)
     b->since = clock_read_unfenced(&run->meter.clock);
 }
 
-/* TURN_ON, TURN_END or -errno. */
+/* TURN_ON, TURN_END or -errno. A duration passes while the clock stands still, too: verifying may
+ * take a thousand times as long as a list. */
 static int turn(struct run *run, struct batch *b, uint64_t lists, uint64_t now)
 {
     put_away(run, b);
     int what = meter_turn(run, now), status = 0;
+    if (what >= 0 && run->meter.duration && now - b->begun >= run->meter.duration)
+        what = TURN_END;
     if (what >= 0 && run->meter.looked == now)
         tell_progress(run, lists, now);
     if (what == TURN_PAUSE) {
@@ -182,6 +187,30 @@ static int turn(struct run *run, struct batch *b, uint64_t lists, uint64_t now)
     }
     b->since = clock_read_unfenced(&run->meter.clock);
     return status ? status : what;
+}
+
+static int look(void *arg)
+{
+    int got = flight_poll(arg);
+    if (!got)
+        run_idle(arg);
+    return got < 0 ? got : 0;
+}
+
+/* Verifying both ways, the ends go list by list: neither looks at its memory, or has the next list
+ * written there, before the other is through. */
+static bool in_step(const struct run *run)
+{
+    return run->verify && run->spec->both_ways && run->op->verify.here;
+}
+
+static int check_list(struct run *run, uint64_t number)
+{
+    const struct op_verify *verify = &run->op->verify;
+    if (!in_step(run))
+        return verify->after ? verify->after(run, number) : 0;
+    int status = peer_barrier(run->session->peer, "list", look, run);
+    return status ? status : verify->here(run, number);
 }
 
 /* What the op, or verifying, needs around a list: the clock stands still meanwhile. */
@@ -197,6 +226,22 @@ static int aside(struct run *run, int (*step)(struct run *run, uint64_t number),
     return status;
 }
 
+/* The first that has enough ends it for both. */
+static int agree_on(struct run *run, bool more)
+{
+    struct msg mine, theirs;
+    struct peer *peer = run->session->peer;
+    uint64_t go_on = 0;
+    int status = msg_print(&mine, "more=%d\n", more);
+    if (!status)
+        status = peer_send(peer, &mine);
+    if (!status)
+        status = peer_recv(peer, &theirs, look, run);
+    if (!status && msg_number(&theirs, "more", &go_on))
+        status = fail(-EPROTO, "the %s's word on the next list cannot be read", peer->other);
+    return status ? status : more && go_on ? TURN_ON : TURN_END;
+}
+
 /* Lists number, number + 1, ... up to count, or until the duration has passed. */
 static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, uint64_t *done)
 {
@@ -204,7 +249,7 @@ static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, 
     bool before = run->verify || run->op->traits & OP_STEPS;
     int what = TURN_ON, status = 0;
     meter_start(run);
-    struct batch batch = {.since = run->meter.begin, .keep = keep};
+    struct batch batch = {.begun = run->meter.begin, .since = run->meter.begin, .keep = keep};
     while (*done < count && what == TURN_ON) {
         if (before)
             status = aside(run, verify->before, number + *done, &batch);
@@ -216,14 +261,22 @@ static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, 
             batch.since = now;
             ++*done;
         }
-        if (!status && run->verify)
-            status = aside(run, verify->after, number + *done - 1, &batch);
+        if (!status && run->verify) {
+            status = aside(run, check_list, number + *done - 1, &batch);
+            now = batch.since;
+        }
         if (batch.count == BATCH)
             put_away(run, &batch);
         if (status)
             what = status;
         else if (now >= run->meter.next)
             what = turn(run, &batch, *done, now);
+        if (what >= 0 && in_step(run)) {
+            meter_stop(run);
+            what = agree_on(run, *done < count && what == TURN_ON);
+            meter_go_on(run);
+            batch.since = run->meter.begin;
+        }
     }
     put_away(run, &batch);
     meter_stop(run);
@@ -282,18 +335,19 @@ static int initiate(struct run *run)
 
 /* ---- the other end ---- */
 
-/* Both ways: what an end does that is done before the other. */
+static const uint64_t go_on_ps = 1000000000;
+
+/* Both ways: what an end does that is done before the other. Then it looks for the other's word at
+ * once: a list may take long. */
 static int go_on(void *arg)
 {
-    return one_list(arg);
-}
-
-static int look(void *arg)
-{
-    int got = flight_poll(arg);
-    if (!got)
-        run_idle(arg);
-    return got < 0 ? got : 0;
+    struct run *run = arg;
+    uint64_t begin = clock_read_unfenced(&run->meter.clock);
+    uint64_t enough = clock_from_ps(&run->meter.clock, go_on_ps);
+    int status = 0;
+    while (!status && clock_read_unfenced(&run->meter.clock) - begin < enough)
+        status = one_list(run);
+    return status ? status : 1;
 }
 
 /* Neither end may stop polling before the other's last list is over. */
@@ -334,8 +388,8 @@ double part_rate(const struct part *part)
     return mine + theirs;
 }
 
-/* Of both directions, and of all pairs, operations per second. */
-static double together(const struct result *r)
+/* Of both directions, and of all pairs. */
+double list_delivered(const struct result *r)
 {
     const struct part whole = {.count = r->count,
                                .elapsed_s = r->elapsed_s,
@@ -347,9 +401,24 @@ static double together(const struct result *r)
     return r->parts ? sum : part_rate(&whole);
 }
 
+/* What both ends of one NIC send each other, it sends and receives: the table has the NIC's. */
+double list_rate(const struct result *r)
+{
+    return list_delivered(r) * (r->sums ? r->sums : 1);
+}
+
+/* Up to the number of its process, "NIC 0x12 PID 0" is an address. */
+bool facts_loopback(const struct facts *f)
+{
+    const char *mine = f->session->facts.self;
+    const char *end = strstr(mine, " PID ");
+    return strncmp(mine, "NIC ", 4) == 0 && end &&
+           strncmp(mine, f->remote, (size_t)(end - mine) + 5) == 0;
+}
+
 static double megabytes(const struct result *r)
 {
-    return together(r) * (double)r->size / 1e6;
+    return list_rate(r) * (double)r->size / 1e6;
 }
 
 /* In packets of the fabric that the tools were made for. */
@@ -357,7 +426,7 @@ enum { PACKET_BYTES = 2048 };
 
 static double packets(const struct result *r)
 {
-    return together(r) * (double)((r->size + PACKET_BYTES - 1) / PACKET_BYTES) / 1e6;
+    return list_rate(r) * (double)((r->size + PACKET_BYTES - 1) / PACKET_BYTES) / 1e6;
 }
 
 static const struct column columns[] = {{"BW[MB/s]", megabytes, .kind = COLUMN_BANDWIDTH},

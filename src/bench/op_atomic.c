@@ -216,20 +216,39 @@ static int all_alike(const struct run *run, const char *first, const char *what)
     return 0;
 }
 
+/* The target as the end that has it sees it. */
+static int look_here(struct run *run, char text[2 * AMO_MAX_BYTES + 1])
+{
+    unsigned char bytes[AMO_MAX_BYTES];
+    struct region *buffer = &run->session->buffer;
+    int status = buffer->kind->peek(buffer, run->receive_at, bytes, run->size);
+    if (!status)
+        status = all_alike(run, buffer->address + run->receive_at, "target");
+    to_hex(bytes, status ? 0 : run->size, text);
+    return status;
+}
+
+static int look_there(struct run *run, char text[2 * AMO_MAX_BYTES + 1])
+{
+    struct msg answer;
+    int status = run_ask(run, "look", run->size, NULL, &answer);
+    if (!status && msg_value(&answer, "bytes", text, 2 * AMO_MAX_BYTES + 1))
+        status = fail(-EPROTO, "the server's answer to verify cannot be read");
+    return status;
+}
+
+/* Both ways, the target is here: both ends do the same to each other's. */
 static int atomic_after(struct run *run, uint64_t number)
 {
     const struct spec *spec = run->spec;
     const char *base = run->session->buffer.address;
     size_t size = run->size;
     char found[2 * AMO_MAX_BYTES + 1] = "", wanted[2 * AMO_MAX_BYTES + 1] = "";
-    struct msg answer;
     unsigned char old[AMO_MAX_BYTES];
     memcpy(old, run->own, size);
     model_apply(spec_amo_op(spec), spec_amo_type(spec), spec_amo_compare(spec), run->own,
                 base + OPERAND, base + COMPARE);
-    int status = run_ask(run, "look", size, NULL, &answer);
-    if (!status && msg_value(&answer, "bytes", found, sizeof found))
-        status = fail(-EPROTO, "the server's answer to verify cannot be read");
+    int status = spec->both_ways ? look_here(run, found) : look_there(run, found);
     if (status)
         return status;
     to_hex(run->own, size, wanted);
@@ -249,17 +268,10 @@ static int atomic_answer(struct run *run, const struct msg *ask, struct msg *ans
 {
     uint64_t size;
     char text[2 * AMO_MAX_BYTES + 1] = "";
-    unsigned char bytes[AMO_MAX_BYTES];
-    struct region *buffer = &run->session->buffer;
     if (msg_number(ask, "look", &size) || size != run->size)
         return fail(-EPROTO, "a question that cannot be read");
-    int status = buffer->kind->peek(buffer, run->receive_at, bytes, run->size);
-    if (!status)
-        status = all_alike(run, buffer->address + run->receive_at, "target");
-    if (status)
-        return status;
-    to_hex(bytes, run->size, text);
-    return msg_print(answer, "bytes=%s\n", text);
+    int status = look_here(run, text);
+    return status ? status : msg_print(answer, "bytes=%s\n", text);
 }
 
 /* ---- rules and words ---- */
@@ -346,7 +358,7 @@ static const struct op_words list_words = {.help = {"Atomic", "AMOs"},
     .label = atomic_label, .called = atomic_called, .check = atomic_check, .can = atomic_can,      \
     .prepare = atomic_prepare, .target = {.answer = atomic_answer},                                \
     .list = {.form = &op_atomic_list, .front = front},                                             \
-    .verify = {.before = atomic_before, .after = atomic_after}
+    .verify = {.before = atomic_before, .after = atomic_after, .here = atomic_after}
 
 static const struct op op_atomic_list = {ATOMIC, .words = &list_words,
                                          .hints = HINT(INLINE) | HINT(RESTRICTED) | HINT(MATCHING) |

@@ -135,12 +135,17 @@ static int after(struct run *run, uint64_t number)
     return run_ask(run, "check", number, "good=1\n", &answer);
 }
 
+static int here(struct run *run, uint64_t number)
+{
+    return slots_check(run, number, run->receive_at);
+}
+
 static int answer(struct run *run, const struct msg *ask, struct msg *reply)
 {
     uint64_t number;
     if (msg_number(ask, "check", &number))
         return fail(-EPROTO, "a question that cannot be read");
-    int status = slots_check(run, number, run->receive_at);
+    int status = here(run, number);
     return status ? status : msg_print(reply, "good=1\n");
 }
 
@@ -161,4 +166,4 @@ const struct op op_send_list = {.name = "send",
                                 .next = next,
                                 .target = {.answer = answer},
                                 .list = {.form = &op_send_list, .finish = finish},
-                                .verify = {.before = before, .after = after}};
+                                .verify = {.before = before, .after = after, .here = here}};

@@ -133,12 +133,17 @@ static int write_after(struct run *run, uint64_t number)
     return run_ask(run, "check", number, "good=1\n", &answer);
 }
 
+static int write_here(struct run *run, uint64_t number)
+{
+    return slots_check(run, number, run->receive_at);
+}
+
 static int write_answer(struct run *run, const struct msg *ask, struct msg *answer)
 {
     uint64_t number;
     if (msg_number(ask, "check", &number))
         return fail(-EPROTO, "a question that cannot be read");
-    int status = slots_check(run, number, run->receive_at);
+    int status = write_here(run, number);
     return status ? status : msg_print(answer, "good=1\n");
 }
 
@@ -155,7 +160,7 @@ static const struct op op_write_list;
     .name = "write", .words = &words, .verb = VERB_WRITE, .verbs = VERB(WRITE),                    \
     .traits = OP_STREAMS | OP_ASKS, .legs = 1, .prepare = write_prepare,                           \
     .target = {.answer = write_answer}, .list = {.form = &op_write_list},                          \
-    .verify = {.before = write_before, .after = write_after}
+    .verify = {.before = write_before, .after = write_after, .here = write_here}
 
 static const struct op op_write_list = {WRITE,
                                         .hints = HINT(INLINE) | HINT(RESTRICTED) | HINT(HRP)};

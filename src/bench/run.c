@@ -53,7 +53,8 @@ unsigned run_hints(const struct run *run)
                                      .asked = &run->spec->hints,
                                      .size = run->size,
                                      .gpu = run->session->buffer.gpu,
-                                     .fetches = run->spec->amo.fetching};
+                                     .fetches = run->spec->amo.fetching,
+                                     .lists = run->method->lists};
     bool layouts = run->spec->data.layout && !(run->op->traits & OP_NO_LAYOUTS);
     unsigned hints = 0;
     for (int hint = 0; hint < HINT_NAMES; hint++) {
@@ -221,6 +222,7 @@ static int swap_figures(struct run *run)
                     msg_number(&theirs, "elapsed_ps", &elapsed_ps)))
         status = fail(-EPROTO, "the %s's figures cannot be read", run->session->peer->other);
     r->reverse_elapsed_s = status || !elapsed_ps ? NAN : (double)elapsed_ps / 1e12;
+    r->sums = run->out.sums;
     return status;
 }
 
@@ -346,6 +348,8 @@ static int connected(struct run *run)
         status = preview(run, facts.clock_text, sizeof facts.clock_text);
     if (!status)
         status = exchange_facts(run, &facts);
+    if (run->method->lists && run->spec->both_ways)
+        run->out.sums = facts_loopback(&facts) && s->facts.nic ? 2 : 1;
     return status ? status : reported(run, &facts);
 }
 

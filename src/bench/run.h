@@ -53,6 +53,7 @@ struct run_output {
     struct progress progress;
     struct series series;
     struct result result;
+    unsigned sums;       /* of the result */
     uint64_t operations; /* of all sizes so far */
 };
 

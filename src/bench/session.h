@@ -135,6 +135,7 @@ struct hint_question {
     uint64_t size;
     bool gpu;
     bool fetches; /* an atomic that does */
+    bool lists;   /* the method's */
 };
 
 struct hint_state {

@@ -142,7 +142,9 @@ static void add_hints(struct json *j, const struct facts *f, uint64_t size)
                                      .op = f->op,
                                      .asked = &f->spec->hints,
                                      .size = size,
-                                     .gpu = f->session->vendors[PEER_CLIENT] != MEMORY_CPU};
+                                     .gpu = f->session->vendors[PEER_CLIENT] != MEMORY_CPU,
+                                     .fetches = f->spec->amo.fetching,
+                                     .lists = f->method->lists};
     json_open(j, "hints", '{');
     for (int hint = 0; hint < HINT_NAMES && !f->method->ucx; hint++) {
         struct hint_state state;
@@ -277,6 +279,17 @@ static void add_reverse(struct json *j, uint64_t count, double elapsed_s)
     json_close(j, '}');
 }
 
+/* Both ways: what came of both directions, as a table of lists has it. */
+static void add_sum(struct json *j, const struct result *r)
+{
+    if (!r->sums)
+        return;
+    json_open(j, "sum", '{');
+    json_number(j, "bytes_per_s", list_rate(r) * (double)r->size);
+    json_number(j, "delivered", list_delivered(r) * (double)r->size);
+    json_close(j, '}');
+}
+
 static void add_part(struct json *j, const struct part *part, uint64_t size)
 {
     double rate = part->known && part->elapsed_s > 0 ? (double)part->count / part->elapsed_s : NAN;
@@ -324,6 +337,7 @@ void document_add(struct document *d, const struct entry *e)
     add_series(j, r);
     add_samples(j, r);
     add_reverse(j, r->reverse_count, r->reverse_elapsed_s);
+    add_sum(j, r);
     if (e->facts->method->lists)
         add_ceilings(j, e);
     add_pairs(j, r);

@@ -173,7 +173,7 @@ static void put_device(struct report_table *t, const struct result *whole, unsig
     const struct parts *all = whole->parts;
     struct part list[all->count];
     struct parts own = {.list = list};
-    struct result result = {.size = whole->size, .parts = &own};
+    struct result result = {.size = whole->size, .parts = &own, .sums = whole->sums};
     char name[sizeof list->device];
     for (unsigned i = device; i < all->count; i += all->devices) {
         list[own.count++] = all->list[i];
@@ -204,8 +204,8 @@ static int table_interval(struct report *report, const struct result *result)
     struct result since = *result;
     if (!t->facts->method->lists)
         return 0;
-    since.count = result->recent_count;
-    since.elapsed_s = result->recent_s;
+    since.count = result->recent.count;
+    since.elapsed_s = result->recent.s;
     since.stats = NULL;
     since.reverse_count = 0;
     return table_row(report, &since);

@@ -40,6 +40,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
         .honours = ((1U << HINTS) - 1) & ~HINT(HRP),
         .target_polls = VERB(SEND) | VERB(AM),
         .max_inline = SOFT_IDC,
+        .max_inline_ordered = SOFT_IDC_ORDERED,
         .max_ll = SOFT_PIECE,
         .max_send = SIZE_MAX,
         .max_header = SOFT_HEADER_BYTES,

@@ -19,6 +19,7 @@ enum {
     SOFT_GPU_BATCH = 1 << 20, /* and of a GPU's, which makes the list itself */
     SOFT_QUEUE = 64,
     SOFT_IDC = 224,           /* bytes that fit into a command */
+    SOFT_IDC_ORDERED = 192,   /* and into one that keeps the order */
     SOFT_PIECE = 64 << 20,    /* longer copies are made in pieces, one a poll */
     SOFT_GPU_PIECE = 1 << 30, /* and a GPU's: it is faster, and every piece is waited for */
     SOFT_BOUNCE = 4096,       /* for what is waited for; then as much for each queued command: */
