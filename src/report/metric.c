@@ -104,14 +104,15 @@ static double get_median(const struct result *r)
     return stats_median_ps(r->stats) * r->us_per_unit;
 }
 
-static double get_bandwidth(const struct result *r)
-{
-    return r->bandwidth.overall;
-}
-
+/* As in the table, which may have two directions together. */
 static double get_rate(const struct result *r)
 {
-    return r->rate.overall;
+    return r->sums ? list_rate(r) : r->rate.overall;
+}
+
+static double get_bandwidth(const struct result *r)
+{
+    return r->sums ? list_rate(r) * (double)r->size : r->bandwidth.overall;
 }
 
 static double get_count(const struct result *r)
@@ -187,17 +188,27 @@ static int parse_metric(const char *name, size_t length, struct condition *c)
 }
 
 /* A number and its unit: of a time in us, of a bandwidth in bytes per second. */
-static int parse_bound(const char *text, enum unit unit, double *bound)
+static int parse_bound(const char *text, enum unit unit, double kilo, double *bound)
 {
-    static const struct {
+    const struct {
         const char *name;
         enum unit unit;
         double scale;
-    } units[] = {
-        {"ps", UNIT_TIME, 1e-6},    {"ns", UNIT_TIME, 1e-3},       {"us", UNIT_TIME, 1},
-        {"ms", UNIT_TIME, 1e3},     {"s", UNIT_TIME, 1e6},         {"B/s", UNIT_BYTES, 1},
-        {"KB/s", UNIT_BYTES, 1024}, {"MB/s", UNIT_BYTES, 1048576}, {"GB/s", UNIT_BYTES, 1073741824},
-        {"", UNIT_PLAIN, 1}};
+    } units[] = {{"ps", UNIT_TIME, 1e-6},
+                 {"ns", UNIT_TIME, 1e-3},
+                 {"us", UNIT_TIME, 1},
+                 {"ms", UNIT_TIME, 1e3},
+                 {"s", UNIT_TIME, 1e6},
+                 {"B/s", UNIT_BYTES, 1},
+                 {"KB/s", UNIT_BYTES, kilo},
+                 {"MB/s", UNIT_BYTES, kilo * kilo},
+                 {"GB/s", UNIT_BYTES, kilo * kilo * kilo},
+                 {"KiB/s", UNIT_BYTES, 1 << 10},
+                 {"MiB/s", UNIT_BYTES, 1 << 20},
+                 {"GiB/s", UNIT_BYTES, 1 << 30},
+                 {"Mb/s", UNIT_BYTES, 1e6 / 8},
+                 {"Gb/s", UNIT_BYTES, 1e9 / 8},
+                 {"", UNIT_PLAIN, 1}};
     size_t length = strspn(text, "0123456789.");
     double number;
     if (plain_number(text, length, &number))
@@ -218,9 +229,9 @@ static int bad(const char *text, const char *what)
 }
 
 /* METRIC[@SIZE] RELATION BOUND */
-int condition_parse(const char *text, bool rates, struct condition *c)
+int condition_parse(const char *text, unsigned kilo, struct condition *c)
 {
-    *c = (struct condition){.text = text};
+    *c = (struct condition){.text = text, .kilo = kilo};
     const char *at = skip(text);
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789.");
     if (parse_metric(at, length, c))
@@ -228,7 +239,7 @@ int condition_parse(const char *text, bool rates, struct condition *c)
                    "unknown metric; known are min, max, mean, median, deviation, a percentile "
                    "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults "
                    "or steal_ms");
-    if (c->metric && c->metric->rate && !rates)
+    if (c->metric && c->metric->rate && !kilo)
         return bad(text, "this tool measures latency alone");
     at = skip(at + length);
     if (*at == '@') {
@@ -247,11 +258,12 @@ int condition_parse(const char *text, bool rates, struct condition *c)
     if (c->relation < 0)
         return bad(text, "<, >, <= or >= is missing");
     enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
-    if (parse_bound(skip(at + strlen(relations[c->relation])), unit, &c->bound))
+    if (parse_bound(skip(at + strlen(relations[c->relation])), unit, kilo, &c->bound))
         return bad(text, unit == UNIT_TIME ? "the bound must be a time such as 5us, in ps, ns, us, "
                                              "ms or s"
                          : unit == UNIT_BYTES ? "the bound must be a bandwidth such as 900MB/s, in "
-                                                "B/s, KB/s, MB/s or GB/s"
+                                                "B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s, Mb/s "
+                                                "or Gb/s"
                                               : "the bound must be a plain number");
     return 0;
 }
@@ -296,7 +308,7 @@ void condition_value(const struct condition *c, double value, char *text, size_t
     if (unit == UNIT_TIME)
         snprintf(text, room, "%.3f us", value);
     else if (unit == UNIT_BYTES)
-        snprintf(text, room, "%.2f MB/s", value / 1048576);
+        snprintf(text, room, "%.2f MB/s", value / c->kilo / c->kilo);
     else
         snprintf(text, room, "%.0f", value);
 }

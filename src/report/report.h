@@ -61,11 +61,13 @@ struct condition {
     uint64_t size; /* 0: any */
     int relation;
     double bound;
+    unsigned kilo; /* of the tool's KB/s */
 };
 enum verdict { VERDICT_NONE, VERDICT_PASSED, VERDICT_FAILED, VERDICT_UNKNOWN };
 
-/* rates: the tool has bandwidth and message rate. -EINVAL and an error message. */
-int condition_parse(const char *text, bool rates, struct condition *condition);
+/* kilo: what the tool's table makes of K, M and G, 1000s or 1024s; 0: it has neither bandwidth nor
+ * message rate. -EINVAL and an error message. */
+int condition_parse(const char *text, unsigned kilo, struct condition *condition);
 
 /* Failed: the condition holds. None: it is about another size; unknown: too few samples, or its
  * bound is too fine for the clock. */

@@ -202,7 +202,7 @@ int output_bar(const struct output_request *w)
     return given ? fail(-EINVAL, "%s is for the client: a server measures nothing", given) : 0;
 }
 
-static int parse_conditions(struct output *o, bool rates)
+static int parse_conditions(struct output *o, unsigned kilo)
 {
     char *rest = o->text, *one;
     int status = 0;
@@ -210,7 +210,7 @@ static int parse_conditions(struct output *o, bool rates)
     while (rest && *rest && !status && (one = strsep(&rest, "\n"))) {
         if (o->condition_count == OUTPUT_CONDITIONS)
             return fail(-EINVAL, "--fail-if: at most %d conditions", OUTPUT_CONDITIONS);
-        status = condition_parse(one, rates, &o->conditions[o->condition_count++]);
+        status = condition_parse(one, kilo, &o->conditions[o->condition_count++]);
     }
     return status;
 }
@@ -239,7 +239,7 @@ int output_open(struct output *o, const struct output_request *request,
                              strcmp(request->json, "-") == 0 || strcmp(request->csv, "-") == 0};
     int status = report_percentiles(request->percentiles, o->percentiles);
     if (!status)
-        status = parse_conditions(o, author->rates);
+        status = parse_conditions(o, author->kilo);
     if (!status)
         status = check_files(request);
     if (!status)

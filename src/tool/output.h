@@ -65,7 +65,7 @@ struct output_author {
     int argc;
     char **argv;
     const struct opt_set *set;
-    bool rates; /* it measures bandwidth and message rate too */
+    unsigned kilo; /* of its bandwidth's KB/s: 1000 or 1024; 0: it measures latency alone */
 };
 
 /* What is wrong with the requests, and files that cannot be written, are said before anything runs.

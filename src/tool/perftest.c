@@ -452,7 +452,7 @@ int perftest_main(int argc, char **argv)
     c->set = (struct opt_set){.rows = perf_rows, .base = &c->options};
     c->local = (struct local){.out = -1, .errors = -1};
     c->author = (struct output_author){
-        .tool = "ucx_perftest", .argc = argc, .argv = argv, .set = &c->set, .rates = true};
+        .tool = "ucx_perftest", .argc = argc, .argv = argv, .set = &c->set, .kilo = 1024};
     shell_open(argc, argv);
     int status = answer(c, argc, argv);
     product_free(&c->product);

@@ -53,7 +53,7 @@ static void show(const struct opt_set *set, void *copy, size_t length)
     }
 }
 
-static int outputs(const struct output_request *request, bool rates)
+static int outputs(const struct output_request *request, unsigned kilo)
 {
     struct condition condition;
     double percentiles[REPORT_PERCENTILES + 1];
@@ -61,7 +61,7 @@ static int outputs(const struct output_request *request, bool rates)
     int status = report_percentiles(request->percentiles, percentiles);
     memcpy(text, request->fail_if, sizeof text);
     while (!status && (one = strsep(&rest, "\n")) && *one)
-        status = condition_parse(one, rates, &condition);
+        status = condition_parse(one, kilo, &condition);
     return status;
 }
 
@@ -104,7 +104,7 @@ static int cxi(const char *op, const char *method, bool alone, struct words *w)
     if (!status)
         status = cxi_check(&values, &set);
     if (!status)
-        status = outputs(&values.output, false);
+        status = outputs(&values.output, method_of(&values.spec)->lists ? 1000 : 0);
     if (!status)
         show(&set, &copy, sizeof copy);
     return status;
@@ -120,7 +120,7 @@ static int perftest(struct words *w)
     opt_defaults(&set);
     int status = opt_parse(&set, w->count, w->list, &values.address, 1, &w->given);
     if (!status)
-        status = outputs(&values.output, true);
+        status = outputs(&values.output, 1024);
     if (!status)
         show(&set, &copy, sizeof copy);
     if (!status)

@@ -179,10 +179,63 @@ static void conditions_are_judged_by_what_they_say(void **state)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct condition c;
         double value;
-        if (condition_parse(cases[i].text, true, &c))
+        if (condition_parse(cases[i].text, 1024, &c))
             fail_msg("%s", fail_reason());
         if (condition_judge(&c, &result, &value) != cases[i].verdict)
             fail_msg("%s: %g", cases[i].text, value);
+    }
+    stats_close(stats);
+}
+
+/* Some units go by the tool's table, some never do. */
+static void a_bandwidth_has_the_units_of_its_tool_and_those_of_all(void **state)
+{
+    static const struct {
+        const char *unit;
+        double decimal, binary;
+    } cases[] = {{"B/s", 1, 1},
+                 {"KB/s", 1e3, 1024},
+                 {"MB/s", 1e6, 1048576},
+                 {"GB/s", 1e9, 1073741824},
+                 {"KiB/s", 1024, 1024},
+                 {"MiB/s", 1048576, 1048576},
+                 {"GiB/s", 1073741824, 1073741824},
+                 {"Mb/s", 125e3, 125e3},
+                 {"Gb/s", 125e6, 125e6}};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char text[64], shown[64];
+        struct condition c;
+        snprintf(text, sizeof text, "bandwidth < 3 %s", cases[i].unit);
+        assert_int_equal(condition_parse(text, 1000, &c), 0);
+        assert_true(c.bound == 3 * cases[i].decimal);
+        condition_value(&c, 5e6, shown, sizeof shown);
+        assert_string_equal(shown, "5.00 MB/s");
+        assert_int_equal(condition_parse(text, 1024, &c), 0);
+        assert_true(c.bound == 3 * cases[i].binary);
+        condition_value(&c, 5 << 20, shown, sizeof shown);
+        assert_string_equal(shown, "5.00 MB/s");
+    }
+}
+
+/* Both directions of lists, as their table has them; a stream's is its own. */
+static void bandwidth_of_lists_both_ways_is_that_of_the_table(void **state)
+{
+    struct stats *stats;
+    struct result result = made(&stats, 1000);
+    struct condition c;
+    double value;
+    (void)state;
+    result.size = 1000;
+    result.count = 1000;
+    result.elapsed_s = 1;
+    result.reverse_count = 3000;
+    result.reverse_elapsed_s = 1;
+    assert_int_equal(condition_parse("bandwidth < 1MB/s", 1000, &c), 0);
+    for (unsigned sums = 0; sums < 3; sums++) {
+        result.sums = sums;
+        condition_judge(&c, &result, &value);
+        assert_true(value == (sums ? sums * 4e6 : result.bandwidth.overall));
     }
     stats_close(stats);
 }
@@ -214,7 +267,7 @@ static void a_bound_that_is_too_fine_for_the_clock_cannot_be_judged(void **state
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct condition c;
         double value;
-        assert_int_equal(condition_parse(cases[i].text, true, &c), 0);
+        assert_int_equal(condition_parse(cases[i].text, 1024, &c), 0);
         /* 1 us becomes 15 ps, or 15 ns. */
         result.us_per_unit = 15e-12;
         result.sampling.resolved = false;
@@ -227,7 +280,7 @@ static void a_bound_that_is_too_fine_for_the_clock_cannot_be_judged(void **state
     result.sampling.resolved = false;
     struct condition mean;
     double value;
-    assert_int_equal(condition_parse("mean > 5ns", true, &mean), 0);
+    assert_int_equal(condition_parse("mean > 5ns", 1024, &mean), 0);
     assert_int_equal(condition_judge(&mean, &result, &value), VERDICT_UNKNOWN);
     stats_close(stats);
 }
@@ -242,11 +295,11 @@ static void of_nothing_measured_no_time_is_judged(void **state)
     double value;
     (void)state;
     for (size_t i = 0; i < LENGTH(times); i++) {
-        assert_int_equal(condition_parse(times[i], true, &c), 0);
+        assert_int_equal(condition_parse(times[i], 1024, &c), 0);
         assert_int_equal(condition_judge(&c, &result, &value), VERDICT_UNKNOWN);
         assert_true(isnan(value));
     }
-    assert_int_equal(condition_parse("count < 1", true, &c), 0);
+    assert_int_equal(condition_parse("count < 1", 1024, &c), 0);
     assert_int_equal(condition_judge(&c, &result, &value), VERDICT_FAILED);
     stats_close(stats);
 }
@@ -280,11 +333,11 @@ static void conditions_that_mean_nothing_are_refused(void **state)
     struct condition c;
     (void)state;
     for (size_t i = 0; i < LENGTH(bad); i++)
-        if (condition_parse(bad[i], true, &c) != -EINVAL)
+        if (condition_parse(bad[i], 1024, &c) != -EINVAL)
             fail_msg("\"%s\" is taken", bad[i]);
-    assert_int_equal(condition_parse("bandwidth < 10MB/s", false, &c), -EINVAL);
+    assert_int_equal(condition_parse("bandwidth < 10MB/s", 0, &c), -EINVAL);
     assert_non_null(strstr(fail_reason(), "measures latency alone"));
-    assert_int_equal(condition_parse("p99 > 10us", false, &c), 0);
+    assert_int_equal(condition_parse("p99 > 10us", 0, &c), 0);
 }
 
 static void whatever_is_typed_ends_in_a_sentence_or_a_condition(void **state)
@@ -302,7 +355,7 @@ static void whatever_is_typed_ends_in_a_sentence_or_a_condition(void **state)
         text[n] = '\0';
         struct condition c;
         double value;
-        if (!condition_parse(text, true, &c))
+        if (!condition_parse(text, 1024, &c))
             condition_judge(&c, &result, &value);
         double list[REPORT_PERCENTILES + 1];
         report_percentiles(text, list);
@@ -504,6 +557,8 @@ int main(void)
         cmocka_unit_test(commas_and_lines_stand_where_they_belong),
         cmocka_unit_test(lists_of_percentiles_are_read_or_refused_by_the_word_that_is_wrong),
         cmocka_unit_test(conditions_are_judged_by_what_they_say),
+        cmocka_unit_test(a_bandwidth_has_the_units_of_its_tool_and_those_of_all),
+        cmocka_unit_test(bandwidth_of_lists_both_ways_is_that_of_the_table),
         cmocka_unit_test(a_bound_that_is_too_fine_for_the_clock_cannot_be_judged),
         cmocka_unit_test(of_nothing_measured_no_time_is_judged),
         cmocka_unit_test(conditions_that_mean_nothing_are_refused),
