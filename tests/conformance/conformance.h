@@ -172,6 +172,9 @@ void needs_hint(struct pair *pair, enum hint hint, const char *name);
 /* Skips where a message cannot be on its way before its receive is posted: from a GPU. */
 void needs_early(struct pair *pair);
 
+/* So many, or fewer where the NIC is a thread of a test that moves packets through sockets. */
+uint64_t many(uint64_t count);
+
 struct xfer xfer_of(struct end *end, size_t at, size_t length);
 
 /* ---- tests by topic ---- */

@@ -300,8 +300,12 @@ static void traffic(void **state, uint64_t out, uint64_t in, uint64_t longest)
 {
     struct pair *pair = *state;
     needs(pair, VERB_AM, true);
-    struct exchange x = {
-        .out = out, .in = in, .seed = 20, .longest = longest, .window = BUFFERS, .am = true};
+    struct exchange x = {.out = many(out),
+                         .in = many(in),
+                         .seed = 20,
+                         .longest = longest,
+                         .window = BUFFERS,
+                         .am = true};
     exchange_both(pair, &x);
 }
 

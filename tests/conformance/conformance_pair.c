@@ -507,6 +507,11 @@ void needs_hint(struct pair *pair, enum hint hint, const char *name)
     skip();
 }
 
+uint64_t many(uint64_t count)
+{
+    return strcmp(choice.ops->name, "cxi") == 0 ? count / 10 : count;
+}
+
 void needs_early(struct pair *pair)
 {
     (void)pair;

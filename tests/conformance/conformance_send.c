@@ -238,6 +238,9 @@ static void a_full_ring_says_so_and_goes_on_afterwards(void **state)
             assert_int_equal(ask_all(pair, "post", BUFFER_AT, 8, i).status, 0);
             while (choice.ops->poll(end->handle, &completion, 1) == 1)
                 complete++;
+            /* What waits here for a receive goes when a poll finds that there is one. */
+            if (complete <= i && !next_completion(end, &completion))
+                complete++;
             struct answer came = ask_all(pair, "take", BUFFER_AT, 8, 0);
             assert_int_equal(came.status, 0);
             assert_int_equal(came.id, i);

@@ -9,6 +9,8 @@ static void stream(void **state, struct exchange x)
     struct pair *pair = *state;
     needs(pair, VERB_SEND, true);
     needs(pair, VERB_RECV, true);
+    x.out = many(x.out);
+    x.in = many(x.in);
     exchange_both(pair, &x);
 }
 

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory and meetings: regions and their keys, addresses as text, and one word each way before two
+ * ends count as connected. Every meeting has indices of its own: what an end of an older one still
+ * sends reaches nothing. */
+#include "fabric/cxi/cxi.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <time.h>
+
+enum { INDICES = 256, NID_BITS = 20, DRAIN_MS = 50, OWN_MS = 2000 };
+
+/* Restricted packets carry no initiator; bit 0 of ignore_bits lets their last part arrive in any
+ * order too, as HPE's own tools have it. */
+enum { RELAXED_RESTRICTED = 1 };
+
+static const uint32_t anybody = UINT32_MAX;
+
+/* ---- memory ---- */
+
+static int open_portals(struct weft_cxi *cxi, struct weft_cxi_exposed *e)
+{
+    struct weft_cxi_grant grant = {.md = e->md,
+                                   .address = e->region->address,
+                                   .length = e->region->length,
+                                   .put = true,
+                                   .get = true,
+                                   .relaxed = true,
+                                   .ignore_bits = RELAXED_RESTRICTED};
+    int status = weft_cxi_portal_open(cxi, &e->plain, false, WEFT_CXI_ANY);
+    if (!status)
+        status = weft_cxi_append_now(cxi, &e->plain, &grant);
+    if (!status)
+        status = weft_cxi_portal_open(cxi, &e->matching, true, WEFT_CXI_ANY);
+    /* Who and which bits are checked by the index here: both are of this meeting alone. */
+    grant.match_id = anybody;
+    grant.match_bits = 1;
+    grant.ignore_bits = 0;
+    return status ? status : weft_cxi_append_now(cxi, &e->matching, &grant);
+}
+
+static void unexpose(struct weft_cxi *cxi, struct weft_cxi_exposed *e)
+{
+    if (e->pulled && cxi->pulls.pte)
+        weft_cxi_unlink(cxi, &cxi->pulls, (unsigned)(e - cxi->exposed));
+    weft_cxi_portal_close(cxi, &e->plain);
+    weft_cxi_portal_close(cxi, &e->matching);
+    if (e->md)
+        cxi->calls->cxil_unmap(e->md);
+    *e = (struct weft_cxi_exposed){0};
+}
+
+static int begin(struct weft_cxi *cxi, struct region *region, struct weft_cxi_exposed *e)
+{
+    const uint32_t flags = WEFT_CXI_MAP_PIN | WEFT_CXI_MAP_READ | WEFT_CXI_MAP_WRITE;
+    if (region->gpu)
+        return weft_cxi_host->fail(-ENOTSUP, "cxi: GPU memory has not been tried on this fabric");
+    e->region = region;
+    int status =
+        cxi->calls->cxil_map(cxi->lni, region->address, region->mapped, flags, NULL, &e->md);
+    if (status)
+        weft_cxi_host->fail(status, "cxi: %zu bytes cannot be mapped on %s: %s", region->mapped,
+                            cxi->dev->info.device_name, strerror(-status));
+    else
+        status = open_portals(cxi, e);
+    if (status)
+        unexpose(cxi, e);
+    return status;
+}
+
+/* The key that is good for this meeting, at indices of its own. */
+static int give_key(struct weft_cxi *cxi, struct weft_cxi_exposed *e, struct msg *key)
+{
+    int status = 0;
+    if (!e->key) {
+        status = weft_cxi_host->random_word(&e->key);
+        if (!status)
+            status = weft_cxi_portal_move(cxi, &e->plain);
+        if (!status)
+            status = weft_cxi_portal_move(cxi, &e->matching);
+    }
+    return status ? status
+                  : weft_cxi_host->msg_print(
+                        key, "key=0x%" PRIx64 "\nlength=%zu\nplain=%u\nmatching=%u\n", e->key,
+                        e->region->length, e->plain.index, e->matching.index);
+}
+
+int weft_cxi_expose(struct fabric *fabric, struct region *region, struct msg *key)
+{
+    struct weft_cxi *cxi = (struct weft_cxi *)fabric;
+    struct weft_cxi_exposed *e = weft_cxi_find(cxi, region);
+    if (e)
+        return give_key(cxi, e, key);
+    e = weft_cxi_find(cxi, NULL);
+    if (!e)
+        return weft_cxi_host->fail(-ENOSPC, "cxi: more than %d regions", WEFT_CXI_ENTRIES);
+    int status = begin(cxi, region, e);
+    return status ? status : give_key(cxi, e, key);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool idle(struct weft_cxi_cq *cq)
+{
+    weft_cxi_look(cq);
+    return cq->rp32 == cq->hw_wp32;
+}
+
+/* What the NIC has in hand is soon done, whatever the other end does. */
+static void drain(struct weft_cxi *cxi)
+{
+    uint64_t since = now_ms();
+    weft_cxi_ring(cxi->data.cq);
+    while ((cxi->taken || cxi->batch.busy) && now_ms() - since < DRAIN_MS)
+        weft_cxi_progress(cxi);
+    /* Commands of the target are about portals that may go now. */
+    while (!idle(cxi->target) && now_ms() - since < OWN_MS)
+        weft_cxi_progress(cxi);
+}
+
+/* Messages that wait for the other end and lie there are dropped. */
+static void drop_messages(struct weft_cxi *cxi, const struct weft_cxi_exposed *e)
+{
+    struct weft_cxi_mail *m = &cxi->mail;
+    uint64_t kept = m->out_tail;
+    for (uint64_t i = m->out_tail; i != m->out_head; i++)
+        if (m->out[i % WEFT_CXI_SENDS].from != e)
+            m->out[kept++ % WEFT_CXI_SENDS] = m->out[i % WEFT_CXI_SENDS];
+    m->out_head = kept;
+}
+
+void weft_cxi_withdraw(struct fabric *fabric, struct region *region)
+{
+    struct weft_cxi *cxi = (struct weft_cxi *)fabric;
+    struct weft_cxi_exposed *e = region ? weft_cxi_find(cxi, region) : NULL;
+    if (!e)
+        return;
+    drop_messages(cxi, e);
+    drain(cxi);
+    unexpose(cxi, e);
+}
+
+/* ---- meetings ---- */
+
+static int open_meeting(struct weft_cxi *cxi)
+{
+    struct weft_cxi_arena *a = cxi->arena;
+    struct weft_cxi_grant words = {.md = cxi->arena_md,
+                                   .address = &a->words,
+                                   .length = sizeof a->words,
+                                   .put = true,
+                                   .relaxed = false};
+    struct weft_cxi_grant ams = {
+        .md = cxi->arena_md, .address = a->in, .length = sizeof a->in, .put = true, .events = true};
+    memset(&a->words, 0, sizeof a->words);
+    int status = weft_cxi_portal_open(cxi, &cxi->words, false, WEFT_CXI_ANY);
+    if (!status)
+        status = weft_cxi_append_now(cxi, &cxi->words, &words);
+    if (!status)
+        status = weft_cxi_portal_open(cxi, &cxi->ams, false, WEFT_CXI_ANY);
+    if (!status)
+        status = weft_cxi_append_now(cxi, &cxi->ams, &ams);
+    if (!status)
+        status = weft_cxi_portal_open(cxi, &cxi->messages, true, WEFT_CXI_ANY);
+    if (!status)
+        status = weft_cxi_portal_open(cxi, &cxi->pulls, true, cxi->dev->info.rdzv_get_idx);
+    return status;
+}
+
+static void close_meeting(struct weft_cxi *cxi)
+{
+    weft_cxi_portal_close(cxi, &cxi->pulls);
+    weft_cxi_portal_close(cxi, &cxi->messages);
+    weft_cxi_portal_close(cxi, &cxi->ams);
+    weft_cxi_portal_close(cxi, &cxi->words);
+    cxi->met = false;
+}
+
+int weft_cxi_address(struct fabric *fabric, struct msg *mine)
+{
+    struct weft_cxi *cxi = (struct weft_cxi *)fabric;
+    int status = cxi->met ? 0 : open_meeting(cxi);
+    if (status) {
+        close_meeting(cxi);
+        return status;
+    }
+    cxi->met = true;
+    return weft_cxi_host->msg_print(
+        mine, "nic=0x%x\npid=%u\nvni=%u\nwords=%u\nmessages=%u\nams=%u\n", cxi->dev->info.nid,
+        cxi->domain->pid, cxi->domain->vni, cxi->words.index, cxi->messages.index, cxi->ams.index);
+}
+
+/* A number below a limit, or -EPROTO. */
+static int number(const struct msg *text, const char *name, uint64_t limit, unsigned *value)
+{
+    uint64_t got = 0;
+    if (weft_cxi_host->msg_number(text, name, &got) || got >= limit)
+        return weft_cxi_host->fail(-EPROTO, "cxi: what the other end gave has no good %s", name);
+    *value = (unsigned)got;
+    return 0;
+}
+
+static int read_address(struct weft_cxi *cxi, const struct msg *text)
+{
+    unsigned vni = 0;
+    int status = number(text, "nic", 1 << NID_BITS, &cxi->nid);
+    if (!status)
+        status = number(text, "pid", 1U << cxi->dev->info.pid_bits, &cxi->pid);
+    if (!status)
+        status = number(text, "vni", UINT16_MAX + 1, &vni);
+    if (!status && vni != cxi->domain->vni)
+        return weft_cxi_host->fail(
+            -EHOSTUNREACH,
+            "cxi: the other end is in VNI %u, this one in VNI %u: give both the "
+            "same service",
+            vni, cxi->domain->vni);
+    if (!status)
+        status = number(text, "words", INDICES, &cxi->their_words);
+    if (!status)
+        status = number(text, "messages", INDICES, &cxi->their_messages);
+    return status ? status : number(text, "ams", INDICES, &cxi->their_ams);
+}
+
+static int read_keys(struct weft_cxi *cxi, const struct fabric_meeting *meeting,
+                     struct remote *remote)
+{
+    if (meeting->count > WEFT_CXI_ENTRIES)
+        return weft_cxi_host->fail(-EPROTO, "cxi: the other end has %d regions", meeting->count);
+    for (int i = 0; i < meeting->count; i++) {
+        struct weft_cxi_remote *r = &cxi->remotes[i];
+        uint64_t length = 0;
+        int status = weft_cxi_host->msg_number(&meeting->keys[i], "key", &r->key);
+        if (!status)
+            status = weft_cxi_host->msg_number(&meeting->keys[i], "length", &length);
+        if (status)
+            return weft_cxi_host->fail(-EPROTO, "cxi: what the other end gave is no key");
+        r->length = length;
+        status = number(&meeting->keys[i], "plain", INDICES, &r->plain);
+        if (!status)
+            status = number(&meeting->keys[i], "matching", INDICES, &r->matching);
+        if (status)
+            return status;
+        remote[i] = (struct remote){.length = r->length, .key = r->key, .own = r};
+    }
+    return 0;
+}
+
+/* The other end's NIC pulls from here what it matched a rendezvous of ours for. */
+static int offer_pulls(struct weft_cxi *cxi)
+{
+    int status = 0;
+    for (int i = 0; i < WEFT_CXI_ENTRIES && !status; i++) {
+        struct weft_cxi_exposed *e = &cxi->exposed[i];
+        struct weft_cxi_grant grant = {
+            .md = e->md,
+            .get = true,
+            .events = true,
+            .buffer_id = (unsigned)i,
+            .match_id = cassini_match_id(cxi->nid, WEFT_C_PID_ANY, cxi->dev->info.pid_bits),
+            .match_bits = (uint64_t)i << 48,
+            .ignore_bits = 0xfff};
+        if (!e->region)
+            continue;
+        grant.address = e->region->address;
+        grant.length = e->region->length;
+        status = weft_cxi_append_now(cxi, &cxi->pulls, &grant);
+        e->pulled = !status;
+    }
+    return status;
+}
+
+static int say_hello(struct weft_cxi *cxi, uint64_t word)
+{
+    const struct weft_cxi_idc_put put = {.index = cxi->their_words,
+                                         .quiet = true,
+                                         .user_ptr = weft_cxi_nobody(cxi),
+                                         .offset = offsetof(struct weft_cxi_words, hello),
+                                         .bytes = &word,
+                                         .length = sizeof word};
+    if (!weft_cxi_emit_idc(cxi, &cxi->talk, &put))
+        return weft_cxi_host->fail(-ENOSPC, "cxi: no room in the command queue");
+    weft_cxi_ring(cxi->talk.cq);
+    return 0;
+}
+
+int weft_cxi_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
+                     struct remote *remote)
+{
+    struct weft_cxi *cxi = (struct weft_cxi *)fabric;
+    uint64_t word = fabric_nonce_word(meeting->nonce);
+    if (!cxi->hello_sent) {
+        int status = read_address(cxi, meeting->address);
+        if (!status)
+            status = read_keys(cxi, meeting, remote);
+        if (!status && !cxi->met)
+            status = weft_cxi_host->fail(-EINVAL, "cxi: connect before address");
+        if (!status)
+            status = offer_pulls(cxi);
+        if (!status)
+            status = say_hello(cxi, word);
+        if (status)
+            return status;
+        cxi->hello_sent = true;
+    }
+    weft_cxi_progress(cxi);
+    if (cxi->lost)
+        return weft_cxi_host->fail(cxi->lost, "cxi: %s", cxi->reason);
+    cxi->connected = __atomic_load_n(&cxi->arena->words.hello, __ATOMIC_ACQUIRE) == word;
+    return cxi->connected ? DONE : LATER;
+}
+
+void weft_cxi_leave(struct fabric *fabric)
+{
+    struct weft_cxi *cxi = (struct weft_cxi *)fabric;
+    cxi->connected = cxi->hello_sent = false;
+    cxi->mail.out_head = cxi->mail.out_tail;
+    drain(cxi);
+    close_meeting(cxi);
+    weft_cxi_progress(cxi);
+    /* What did not come back in time is nobody's any more. */
+    for (int i = 0; i < WEFT_CXI_SLOTS; i++)
+        cxi->slots[i].verb = VERBS;
+    for (struct weft_cxi_exposed *e = cxi->exposed; e < cxi->exposed + WEFT_CXI_ENTRIES; e++) {
+        e->key = 0;
+        e->pulled = false;
+        weft_cxi_portal_hide(cxi, &e->plain);
+        weft_cxi_portal_hide(cxi, &e->matching);
+    }
+    memset(&cxi->mail, 0, sizeof cxi->mail);
+    memset(&cxi->arena->words, 0, sizeof cxi->arena->words);
+    cxi->done_head = cxi->done_tail = 0;
+    cxi->meeting++;
+    cxi->lost = 0;
+}
