@@ -16,8 +16,12 @@ static uint64_t pass_ns(char *to, const char *from, const struct slots *slots, s
 {
     uint64_t since_ns = clock_raw_ns();
     for (unsigned round = 0; round < rounds; round++) {
-        for (size_t i = 0; i < slots->count; i++)
-            memcpy(to + i * slots->step, from + i * slots->step, size);
+        if (size == sizeof(uint64_t)) /* a word takes no call */
+            for (size_t i = 0; i < slots->count; i++)
+                memcpy(to + i * slots->step, from + i * slots->step, sizeof(uint64_t));
+        else
+            for (size_t i = 0; i < slots->count; i++)
+                memcpy(to + i * slots->step, from + i * slots->step, size);
         __asm__ volatile("" : : "r"(to) : "memory");
     }
     return clock_raw_ns() - since_ns;

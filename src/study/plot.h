@@ -165,7 +165,7 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
 /* Columns from x[0] to x[count]; first is the index of the first one among the shared words. */
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
                   const double *y, size_t count, size_t first);
-/* What no curve can be above, named at its right end. */
+/* What no curve can be above, with its name. */
 enum ceiling { CEILING_MEMCPY, CEILING_LINK, CEILINGS };
 void plot_ceiling(struct plot *plot, enum ceiling what, const char *label,
                   const struct point *points, size_t count);

@@ -16,11 +16,21 @@ enum study_kind study_kind(const struct study_result *result)
                                              : STUDY_LATENCY;
 }
 
-double study_bytes_per_s(const struct study_result *result)
+/* Of lists both ways, what the other end sent per second; else 0. */
+static double reverse_rate(const struct study_result *result)
 {
     bool both = study_kind(result) == STUDY_LIST && result->reverse_elapsed_s > 0;
-    double back = both ? (double)result->reverse_count / result->reverse_elapsed_s : 0;
-    return result->bytes_per_s + back * (double)result->size;
+    return both ? (double)result->reverse_count / result->reverse_elapsed_s : 0;
+}
+
+double study_bytes_per_s(const struct study_result *result)
+{
+    return result->bytes_per_s + reverse_rate(result) * (double)result->size;
+}
+
+double result_rate(const struct study_result *result)
+{
+    return result->messages_per_s + reverse_rate(result);
 }
 
 double result_time(const struct study_result *result)
@@ -28,12 +38,6 @@ double result_time(const struct study_result *result)
     if (study_kind(result) == STUDY_STREAM)
         return result->messages_per_s > 0 ? 1e6 / result->messages_per_s : NAN;
     return result->count && isfinite(result->median_us) ? result->median_us : NAN;
-}
-
-double result_rate(const struct study_result *result)
-{
-    return study_kind(result) == STUDY_LIST ? study_bytes_per_s(result) / (double)result->size
-                                            : result->messages_per_s;
 }
 
 uint64_t result_samples(const struct study_result *result)

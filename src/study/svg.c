@@ -230,24 +230,36 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
     fputs("</g>\n", plot->out);
 }
 
+/* Above the last of its highest points, where curves are least likely to be. */
+static void ceiling_name(struct plot *plot, const char *label, const struct point *points,
+                         size_t count)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < count; i++)
+        at = points[i].y >= points[at].y ? i : at;
+    double x = axis_place(&plot->x, points[at].x), y = axis_place(&plot->y, points[at].y);
+    bool right = x > RIGHT - 80;
+    fprintf(plot->out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", right ? "ty" : "tx",
+            x < LEFT + 80 ? LEFT + 80 : x, y < TOP + 20 ? y + 17 : y - 6);
+    html_text(plot->out, label);
+    fputs("</text>", plot->out);
+}
+
 /* Grey, in the dashes of its own, and seen also among many curves. */
 void plot_ceiling(struct plot *plot, enum ceiling what, const char *label,
                   const struct point *points, size_t count)
 {
     if (!count)
         return;
-    double x = axis_place(&plot->x, points[count - 1].x);
-    double y = axis_place(&plot->y, points[count - 1].y);
     fprintf(plot->out, "<g class=\"c ceiling bold h%d d%d\" data-name=\"", HUES, what + 1);
     html_text(plot->out, label);
     values(plot, points, count, true);
     fputs("<path class=\"l\" d=\"", plot->out);
     for (size_t i = 0; i < count; i++)
         place(plot, i ? "L" : "M", points[i].x, points[i].y);
-    fprintf(plot->out, "\"/><text class=\"ty\" x=\"%.1f\" y=\"%.1f\">", x,
-            y < TOP + 20 ? y + 17 : y - 6);
-    html_text(plot->out, label);
-    fputs("</text></g>\n", plot->out);
+    fputs("\"/>", plot->out);
+    ceiling_name(plot, label, points, count);
+    fputs("</g>\n", plot->out);
 }
 
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,

@@ -54,6 +54,13 @@ def percentiles_of_lists_are_titled_as_such():
                     r"List p90\[us\]$", said, re.M), said)
 
 
+@test
+def an_end_that_is_done_hears_the_other_between_lists_however_long_they_take():
+    """Lists of 5 ms, uncounted, go on until the other end is done: not for a thousand of them."""
+    ended(run(BW["write"], "--local", "-d", "null:delay=5ms", "-n", "3", "-l", "4", "-b", "--timeout",
+              "3"), 0)
+
+
 # ---- compare and report ----
 
 

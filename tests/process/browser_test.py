@@ -48,6 +48,14 @@ def streams():
     return documents.write(os.path.join(folder(), "streams.json"), documents.batch(tests))
 
 
+def lists():
+    """One way and both ways, with ceilings."""
+    keys = {"tool": "cxi_write_bw", "fabric": "soft", "device": "cxi0", "sizes": SIZES, "slope_us": 0.02,
+            "count": 1200, "shape": "tailed"}
+    return [written("lists", method="list", **keys),
+            written("both", method="lists both ways", seed=2, **keys)]
+
+
 def sparse():
     """Runs that have hardly anything in them."""
     whole = documents.document(sizes=(1, 8), count=1)
@@ -140,7 +148,7 @@ def check_table(here, paths):
 
 @test
 def every_plot_is_well_formed_xml():
-    for paths in ([one(), other()], [streams()], sparse()):
+    for paths in ([one(), other()], [streams()], lists(), sparse()):
         with open(page_of(*paths), encoding="utf-8") as file:
             page = file.read()
         plots = re.findall(r"<svg class=\"plot.*?</svg>", page, re.S)
@@ -173,14 +181,14 @@ def the_same_documents_make_the_same_page():
 
 @in_browser
 def the_page_is_silent_and_asks_for_nothing():
-    for paths in ([one()], [one(), other()], [streams()], sparse(), sparse()[1:]):
+    for paths in ([one()], [one(), other()], [streams()], lists(), sparse(), sparse()[1:]):
         for dark in (False, True):
             shown(page_of(*paths), dark=dark)
 
 
 @in_browser
 def the_numbers_of_the_table_are_those_of_the_documents():
-    for paths in ([one(), other()], [streams()], sparse()):
+    for paths in ([one(), other()], [streams()], lists()[:1], sparse()):
         check_table(shown(page_of(*paths)), paths)
 
 
@@ -328,6 +336,19 @@ def light_and_dark_differ_and_both_have_contrast():
 
 
 @in_browser
+def ceilings_of_bandwidth_are_grey_and_dashed_and_say_what_they_are():
+    script = """[...document.querySelectorAll('.ceiling')].map(g => [g.dataset.name,
+      getComputedStyle(g.querySelector('.l')).strokeDasharray != 'none',
+      getComputedStyle(g.querySelector('.l')).stroke == getComputedStyle(g.querySelector('text')).fill])"""
+    page = page_of(*lists())
+    for dark in (False, True):
+        here = shown(page, dark=dark)
+        equal(here.value(script), [[name, True, True] for name in (
+            "memcpy, one CPU", "memcpy, two CPUs", "link", "link, both ways")])
+        here.picture(os.path.join(PICTURES, f"lists-{'dark' if dark else 'light'}.png"))
+
+
+@in_browser
 def a_phone_does_not_scroll_sideways():
     long = written("long-" + "name-" * 30, sizes=(8, 64), count=300,
                    client={"host": "h" * 120}, options={"o" * 80: "v" * 300})
@@ -354,7 +375,7 @@ def labels_of_ticks_do_not_overlap():
         const frame = svg.getBoundingClientRect();
         for (const [a, s] of boxes) if (a.left < frame.left - 1 || a.right > document.documentElement.clientWidth) bad.push(s);
       } return bad; })()"""
-    for paths in ([one(), other()], [streams()], [written("wide", sizes=(1, 1 << 30), count=2000)],
+    for paths in ([one(), other()], [streams()], lists(), [written("wide", sizes=(1, 1 << 30), count=2000)],
                   [written("long", sizes=(1 << 14, 1 << 25), count=2000)]):
         page = page_of(*paths)
         for width, phone in ((1280, False), (800, False), (360, True)):
