@@ -197,10 +197,6 @@ struct result {
     bool complete, final;
 };
 
-/* Operations per second as a table of lists has them; and those that were delivered. */
-double list_rate(const struct result *result);
-double list_delivered(const struct result *result);
-
 struct session;
 
 /* What is being run, for headers and documents. */
@@ -217,9 +213,6 @@ struct facts {
     bool initiator;
     struct msg about[2]; /* lines on the two ends, as machine_describe writes them: ours, theirs */
 };
-
-/* Do both ends have the same NIC? By its address, which is nobody else's. */
-bool facts_loopback(const struct facts *facts);
 
 /* Where a run stands. */
 struct progress {

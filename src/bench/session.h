@@ -125,6 +125,13 @@ int session_run(struct session *session, const struct offer *offer, struct spec 
 /* After a failure: sends the reason to the other end, once. Returns the status, or a better one. */
 int session_leave(struct session *session, int status);
 
+/* Operations per second as a table of lists has them; and those that were delivered. */
+double list_rate(const struct result *result);
+double list_delivered(const struct result *result);
+
+/* Do both ends have the same NIC? By its address, which is nobody else's. */
+bool facts_loopback(const struct facts *facts);
+
 /* ---- requests to the NIC ---- */
 
 /* Operations of a size, and where their bytes come from. */

@@ -64,7 +64,7 @@ int opt_help(const struct opt_set *set, const struct opt_words *words, unsigned 
 {
     int status = 0;
     for (const struct opt *row = opt_next(set, NULL); row && !status; row = opt_next(set, row))
-        if (row->name && (row->flags & OPT_OURS) == ours)
+        if (row->help && (row->flags & OPT_OURS) == ours)
             status = help_row(row, words, text);
     return status;
 }

@@ -58,6 +58,15 @@ struct opt opt_whole(const struct opt *row)
 
 /* ---- values ---- */
 
+/* A value in the words of the tool that ours is like, and the rest. */
+static int refused(const struct opt *row, const char *value, const char *rest)
+{
+    static const char mark[] = "{value}";
+    const char *at = strstr(row->refusal, mark);
+    return fail(-EINVAL, "%.*s%s%s (%s)", (int)(at - row->refusal), row->refusal, value,
+                at + strlen(mark), rest);
+}
+
 /* Every error message about a bad value ends with what is accepted. */
 static int bad(const struct opt *row, const char *what, const char *value, const char *format, ...)
 {
@@ -66,6 +75,11 @@ static int bad(const struct opt *row, const char *what, const char *value, const
     va_start(words, format);
     vsnprintf(accepted, sizeof accepted, format, words);
     va_end(words);
+    if (row->refusal) {
+        char rest[sizeof accepted + 64];
+        snprintf(rest, sizeof rest, "--%s %s; %s", row->name, what, accepted);
+        return refused(row, value, rest);
+    }
     return fail(-EINVAL, "%s%s %s: \"%s\" (%s)", row->flags & OPT_SETTING ? "" : "--", row->name,
                 what, value, accepted);
 }
@@ -136,7 +150,10 @@ static int to_sizes(const struct opt *row, const char *text, struct opt_range *r
                    (unsigned long long)row->max);
     if (min > max)
         return bad(row, "has its minimum above its maximum", text, "MIN:MAX");
-    if (colon && (!power_of_two(min) || !power_of_two(max)))
+    bool powers = !colon || (power_of_two(min) && power_of_two(max));
+    if (!powers && row->refusal)
+        return refused(row, text, "ranges must be powers of 2");
+    if (!powers)
         return bad(row, "needs powers of two at both ends of a range", text, "such as 1:8192");
     *range = (struct opt_range){min, max};
     return 0;

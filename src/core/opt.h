@@ -48,14 +48,15 @@ struct opt {
     const char *fallback; /* the default, as typed; NULL: not given */
     const char *word;     /* the argument in help; NULL for flags */
     const char *bare;     /* what --name alone stands for; NULL: it needs its argument */
-    const char *help;     /* lines separated by \n */
+    const char *help;     /* lines separated by \n; NULL: not shown */
+    const char *refusal;  /* how the sentence on a bad value begins, with {value}; NULL: as usual */
     uint64_t min, max;
     const char *const *choices; /* ends with NULL */
     unsigned flags;
     size_t param;      /* 1 + offset in the library's parameters; 0: not one of them */
     unsigned takes;    /* which tools of a family have this row: bits of the family's own */
     int header;        /* place in the header, 0: none */
-    const char *label; /* in the header */
+    const char *label; /* in the header; "": the value is the whole line */
     /* The header's value when it is not simply the option's; returns < 0 for "no line". The
      * argument is what the report was given. */
     int (*show)(const void *facts, char *text, size_t room);
@@ -98,7 +99,8 @@ int opt_assign(struct opt_set *set, const struct opt *row, const char *text,
 
 /* The argument vector without argv[0]. Long names may be cut short, to two letters at
  * least, where one row alone begins so; otherwise the message lists those that do. Words that are
- * not options are kept in places, -EINVAL if there are more than room; *given is their number. */
+ * not options are kept in places; more than room are -EINVAL, once all options are known to be
+ * good. *given is their number. */
 int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **places, int room,
               int *given);
 

@@ -109,6 +109,7 @@ int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **pla
               int *given)
 {
     bool options = true;
+    const char *extra = NULL;
     *given = 0;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
@@ -120,8 +121,7 @@ int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **pla
         } else if (options && word[0] == '-' && word[1]) {
             status = short_options(set, word + 1, next, &used);
         } else if (*given == room) {
-            status = fail(-EINVAL, "unexpected argument: \"%s\" (\"%s\" was given before)", word,
-                          room ? places[room - 1] : "");
+            extra = extra ? extra : word;
         } else {
             places[(*given)++] = word;
         }
@@ -129,7 +129,10 @@ int opt_parse(struct opt_set *set, int argc, char *const *argv, const char **pla
             return status;
         i += used;
     }
-    return 0;
+    if (extra && room)
+        return fail(-EINVAL, "Unexpected argument: %s (\"%s\" was given before)", extra,
+                    places[room - 1]);
+    return extra ? fail(-EINVAL, "Unexpected argument: %s", extra) : 0;
 }
 
 int opt_parse_list(struct opt_set *set, const char *text)

@@ -36,6 +36,8 @@ int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_
 {
     char needs[256] = "", commands[512] = "";
     bool alike = ends == 2 && kinds[0] == kinds[1];
+    const char *first = NULL;
+    uint64_t first_pages = 0;
     for (int i = 0; i < (alike ? 1 : ends); i++) {
         size_t page = kinds[i]->gpu ? 0 : kinds[i]->page;
         uint64_t pages = page ? (length + page - 1) / page * (alike ? 2 : 1) : 0;
@@ -43,6 +45,10 @@ int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_
         const char *and = *needs ? "; " : "";
         if (!page || (unused >= pages && ends > 1))
             continue;
+        if (!first) {
+            first = kinds[i]->name;
+            first_pages = pages;
+        }
         snprintf(needs + strlen(needs), sizeof needs - strlen(needs),
                  "%sof %s: %" PRIu64 " needed%s, %" PRIu64 " free", and, kinds[i]->name, pages,
                  alike ? " by both ends" : "", unused);
@@ -51,8 +57,10 @@ int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_
                  huge_number(kinds[i], "nr_hugepages") + pages - (unused < pages ? unused : 0),
                  page >> 10);
     }
-    return *needs ? fail(-ENOMEM, "not enough huge pages %s; as root: %s", needs, commands)
-                  : -ENOMEM;
+    return first ? fail(-ENOMEM,
+                        "Insufficient %s huge pages. Need %" PRIu64 " to run: %s; as root: %s",
+                        first, first_pages, needs, commands)
+                 : -ENOMEM;
 }
 
 static int huge_missing(const struct memory_ops *kind, size_t length)

@@ -32,7 +32,9 @@ static void header_line(struct report_table *t, const struct opt *row)
     }
     text_clean(value); /* a device may be the other end's word */
     opt_expand(row, row->label, &t->facts->op->words->help, label, sizeof label);
-    fprintf(t->out, "%-*s: %s\n", LABEL, label, value);
+    if (*label)
+        fprintf(t->out, "%-*s: ", LABEL, label);
+    fprintf(t->out, "%s\n", value);
 }
 
 /* Returns the width of its column. Of lists, it is a percentile of their times. */

@@ -46,24 +46,27 @@ static int find_gpu(const struct cxi_options *o, int64_t device, char memory[SES
     if (device < 0)
         return 0;
     int status = gpu_find((enum memory_vendor)o->gpu_type, (unsigned)device, &kind, count);
+    if (status && !*count)
+        return fail(status, "Invalid GPU type or unable to find GPU libraries: %s", fail_reason());
     if (!status)
         snprintf(memory, SESSION_MEMORY, "%s:%u", kind->name, (unsigned)device);
     return status;
 }
 
+/* How many there are is in the header of a bandwidth tool, if the end that prints it uses one. */
 static int find_gpus(struct command *c)
 {
     const struct cxi_options *o = &c->options;
-    bool server = !o->address && !o->local;
+    bool server = !o->address && !o->local, lists = method_of(&o->spec)->lists;
     unsigned client_count = 0, count = 0;
     int status = server ? 0 : find_gpu(o, o->tx_gpu, c->offer.memory[PEER_CLIENT], &client_count);
     if (!status && !o->address)
         status = find_gpu(o, o->rx_gpu, c->offer.memory[PEER_SERVER], &count);
-    count = count ? count : client_count;
-    if (!status && count)
-        warn("Found %u GPU(s)", count);
-    if (o->address && o->rx_gpu >= 0)
-        warn("--rx-gpu is the server's to say: it has no effect here");
+    if (lists)
+        c->options.gpus = c->own.options.gpus =
+            server || (c->tool->alone && count) ? count : client_count;
+    else if (!status && (count || client_count))
+        warn("Found %u GPU(s)", count ? count : client_count);
     return status;
 }
 
@@ -89,6 +92,8 @@ static int make_offer(struct command *c)
     if (server && given(c, "timeout"))
         c->own.options.most.timeout_ms = o->spec.timeout_ms;
     int status = find_gpus(c);
+    if (!status)
+        status = cxi_check_device(o->device);
     for (int rank = 0; rank < 2 && o->huge && !server; rank++)
         if (!*c->offer.memory[rank])
             snprintf(c->offer.memory[rank], SESSION_MEMORY, "%s", cxi_huge[o->huge - 1]);
@@ -344,8 +349,11 @@ enum { MOST_STRAY = 8 };
 /* Requests for a client's results; a server has none. */
 static int prepare_output(struct command *c, int argc, char **argv)
 {
-    struct output_author author = {
-        .tool = c->tool->name, .argc = argc, .argv = argv, .set = &c->set};
+    struct output_author author = {.tool = c->tool->name,
+                                   .argc = argc,
+                                   .argv = argv,
+                                   .set = &c->set,
+                                   .kilo = method_of(&c->options.spec)->lists ? 1000 : 0};
     if (c->options.member)
         return 0;
     if (!c->options.address && !c->options.local)

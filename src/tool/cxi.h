@@ -31,6 +31,8 @@ struct cxi_options {
     int huge;               /* 0, or the choice of --use-hp */
     uint64_t interval_s;    /* lists: a row this often; 0: only the last */
     bool gbits;             /* bandwidth in Gb/s */
+    bool emulated;          /* the original's: time from a register of the NIC */
+    unsigned gpus;          /* how many there are here, if this end uses one */
     bool local, loop, list, help, version;
     char bind[256];
     struct access access;
@@ -44,22 +46,21 @@ struct cxi_options {
 enum {
     CXI_SIZED = 1,
     CXI_AMO = 2,
-    CXI_IDC = 4,
-    CXI_IDC_SEND = 8, /* IDC of an op that has rendezvous too */
-    CXI_RESTRICTED = 16,
-    CXI_LAT = 32, /* latency */
-    CXI_LAT_SIZED = 64,
-    CXI_LAT_AMO = 128,
-    CXI_LAT_PULLS = 256, /* rendezvous */
-    CXI_BW = 512,        /* bandwidth, of lists */
-    CXI_BW_SIZED = 1024,
-    CXI_BW_AMO = 2048,
-    CXI_BW_PULLS = 4096,
-    CXI_BW_HRP = 8192, /* of what has sizes */
-    CXI_BW_HRP_AMO = 16384,
-    CXI_ALL = 32768,
-    CXI_PAIR = 65536,     /* a server and a client */
-    CXI_LOOPBACK = 131072 /* both ends in one process */
+    CXI_IDC = 4, /* of an op that has no rendezvous */
+    CXI_RESTRICTED = 8,
+    CXI_LAT = 16, /* latency */
+    CXI_LAT_SIZED = 32,
+    CXI_LAT_AMO = 64,
+    CXI_LAT_PULLS = 128, /* rendezvous, and IDC */
+    CXI_BW = 256,        /* bandwidth, of lists */
+    CXI_BW_SIZED = 512,
+    CXI_BW_AMO = 1024,
+    CXI_BW_PULLS = 2048,
+    CXI_BW_HRP = 4096, /* of what has sizes */
+    CXI_BW_HRP_AMO = 8192,
+    CXI_ALL = 16384,
+    CXI_PAIR = 32768,    /* a server and a client */
+    CXI_LOOPBACK = 65536 /* both ends in one process */
 };
 enum { CXI_ALONE = CXI_ALL | CXI_LOOPBACK }; /* what the loopback tool takes */
 unsigned cxi_takes(const struct op *op, const struct method *method);
@@ -71,6 +72,8 @@ extern const char *const cxi_huge[];
 /* The rules that no single option knows, in sentences. Settles what one option does to another, and
  * warns of it. */
 int cxi_check(struct cxi_options *options, struct opt_set *set);
+/* Is there such a device here? */
+int cxi_check_device(const char *device);
 
 /* The loopback tool: this thread initiates and reports, on this CPU unless it is -1; a second one
  * is the target, with the same offer and spec. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 static bool given(const struct opt_set *set, const char *name)
 {
@@ -13,17 +14,47 @@ static bool given(const struct opt_set *set, const char *name)
     return row && opt_origin(set, row) == OPT_BY_USER;
 }
 
+/* Both ways, an end that names the GPU of its one buffer for both roles is right. */
 static void warn_gpus(const struct cxi_options *o, const struct opt_set *set)
 {
     bool any = o->tx_gpu >= 0 || o->rx_gpu >= 0, server = !o->address && !o->local;
+    bool same = method_of(&o->spec)->lists && o->tx_gpu == o->rx_gpu;
     if (any && o->huge)
         warn("--use-hp has no effect on GPU buffers");
     if (!any && given(set, "gpu-type"))
         warn("--gpu-type has no effect without --tx-gpu or --rx-gpu");
-    if (server && given(set, "tx-gpu"))
+    if (server && given(set, "tx-gpu") && !same)
         warn("--tx-gpu is the client's to say: it has no effect here");
+    if (o->address && given(set, "rx-gpu") && !(same && o->spec.both_ways))
+        warn("--rx-gpu is the server's to say: it has no effect here");
     if (server && given(set, "use-hp"))
         warn("--use-hp is the client's to say: it has no effect here");
+}
+
+/* In the words of the original, and what there is here. */
+int cxi_check_device(const char *device)
+{
+    struct fabric_choice choice;
+    int status = fabric_named(device) ? 0 : fabric_choose(device, &choice);
+    if (!status)
+        return 0;
+    return strncmp(device, "cxi", 3) == 0
+               ? fail(status, "Invalid device name: %s (%s)", device, fail_reason())
+               : fail(status, "Device name must include cxi prefix (ex: cxi0): %s (%s)", device,
+                      fail_reason());
+}
+
+/* What the original checks first of lists, in its words. */
+static int check_list(const struct cxi_options *o)
+{
+    const struct spec *spec = &o->spec;
+    if (o->emulated)
+        return fail(-ENOTSUP, "--emu-mode is for time from a register of an emulated NIC, which no "
+                              "fabric here has: leave it out");
+    if (spec->size.max > spec->data.most)
+        return fail(-EINVAL, "Max RDMA buffer size (%" PRIu64 ") < max %s size (%" PRIu64 ")!",
+                    spec->data.most, op_of(spec)->name, spec->size.max);
+    return 0;
 }
 
 /* Devices take turns: every one has as many pairs. */
@@ -76,7 +107,9 @@ int cxi_check(struct cxi_options *o, struct opt_set *set)
     bool alone = set->takes == CXI_ALONE;
     if (alone)
         settle_loopback(o);
-    int status = check_pairs(o, alone);
+    int status = alone || !method_of(spec)->lists ? 0 : check_list(o);
+    if (!status)
+        status = check_pairs(o, alone);
     if (!status && !alone)
         status = check_role(o, set);
     if (!status && spec_amo_op(spec) != AMO_CSWAP && given(set, "cswap-op"))

@@ -37,11 +37,13 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
 #define LISTS(key, usual, tools) \
     {.letter = (key), .name = "iters", OF(ITERATIONS), .min = 1, \
      .max = UINT64_MAX, .fallback = (usual), .word = "ITERS", .takes = (tools), \
+     .refusal = "Invalid iteration count: {value}", \
      .help = "Number of iterations to run (default: {default})", \
      .header = AT_ITERS, .label = "Iterations", .show = cxi_show_iters}
 #define SIZES(usual, tools) \
     {.letter = 's', .name = "size", OF(SIZE), \
      .fallback = (usual), .word = "MIN[:MAX]", .takes = (tools), \
+     .refusal = "Invalid size: {value}", \
      .help = "{Op} size or range to use (default: {default})\n" \
              "Ranges must be powers of 2 (e.g. \"1:8192\")\n" \
              "The maximum size is 4294967295", \
@@ -49,6 +51,7 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
 #define LIST_SIZE(usual, tools, text) \
     {.letter = 'l', .name = "list-size", OF(LIST), .fallback = (usual), \
      .word = "SIZE", .takes = (tools), .help = (text), \
+     .refusal = "Invalid list size: {value}", \
      .header = AT_LIST, .label = "List Size", .show = cxi_show_list}
 
 const struct opt cxi_rows[] = {
@@ -56,31 +59,33 @@ const struct opt cxi_rows[] = {
      .fallback = "cxi0", .word = "DEV", .takes = CXI_ALL,
      .help = "Device name (default: \"{default}\")",
      .header = AT_DEVICE, .label = "Device"},
-    {.letter = 'v', .name = "svc-id", .type = OPT_NUMBER, FIELD(service), .min = 1, .max = 65535,
-     .fallback = "1", .word = "SVC_ID", .takes = CXI_ALL,
+    {.letter = 'v', .name = "svc-id", .type = OPT_NUMBER, FIELD(service), .min = 1,
+     .max = INT32_MAX, .fallback = "1", .word = "SVC_ID", .takes = CXI_ALL,
+     .refusal = "Invalid svc_id: {value}",
      .help = "Service ID (default: {default})",
      .header = AT_SERVICE, .label = "Service ID", .show = cxi_show_service},
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
-     .fallback = "49194", .word = "PORT", .takes = CXI_PAIR,
+     .fallback = "49194", .word = "PORT", .takes = CXI_PAIR, .refusal = "Invalid port: {value}",
      .help = "The port to listen on/connect to (default: {default})"},
     {.letter = 't', .name = "tx-gpu", .type = OPT_INDEX, FIELD(tx_gpu), .max = 65535,
-     .word = "GPU", .takes = CXI_SIZED,
+     .word = "GPU", .takes = CXI_SIZED, .refusal = "Invalid src gpu device: {value}",
      .help = "GPU index for allocating TX buf (default: no GPU)",
      .header = AT_CLIENT_MEM, .label = "Client TX Mem", .show = cxi_show_tx},
     {.letter = 'r', .name = "rx-gpu", .type = OPT_INDEX, FIELD(rx_gpu), .max = 65535,
-     .word = "GPU", .takes = CXI_SIZED,
+     .word = "GPU", .takes = CXI_SIZED, .refusal = "Invalid dest gpu device: {value}",
      .help = "GPU index for allocating RX buf (default: no GPU)",
      .header = AT_SERVER_MEM, .label = "Server RX Mem", .show = cxi_show_rx},
     {.letter = 't', .name = "tx-gpu", .type = OPT_INDEX, FIELD(tx_gpu), .max = 65535,
-     .word = "GPU", .takes = CXI_LOOPBACK,
+     .word = "GPU", .takes = CXI_LOOPBACK, .refusal = "Invalid src gpu device: {value}",
      .help = "GPU index for allocating TX buf (default: no GPU)",
      .header = AT_CLIENT_MEM, .label = "TX Mem", .show = cxi_show_tx},
     {.letter = 'r', .name = "rx-gpu", .type = OPT_INDEX, FIELD(rx_gpu), .max = 65535,
-     .word = "GPU", .takes = CXI_LOOPBACK,
+     .word = "GPU", .takes = CXI_LOOPBACK, .refusal = "Invalid dest gpu device: {value}",
      .help = "GPU index for allocating RX buf (default: no GPU)",
      .header = AT_SERVER_MEM, .label = "RX Mem", .show = cxi_show_rx},
     {.letter = 'g', .name = "gpu-type", .type = OPT_CHOICE, FIELD(gpu_type), .choices = memory_vendors,
      .word = "TYPE", .takes = CXI_SIZED | CXI_LOOPBACK,
+     .refusal = "Invalid gpu type: {value}. Must be AMD or NVIDIA",
      .help = "GPU type (AMD or NVIDIA or INTEL) (default type determined\n"
              "by discovered GPU files on system)"},
     LISTS('n', "100", CXI_LAT),
@@ -88,15 +93,17 @@ const struct opt cxi_rows[] = {
     LISTS('n', "10000", CXI_BW_AMO),
     LISTS('i', "25", CXI_LOOPBACK),
     {.letter = 'D', .name = "duration", OF(DURATION), .scale = 1000, .min = 1,
-     .max = 1000000, .word = "SEC", .takes = CXI_ALL,
+     .max = 1000000, .word = "SEC", .takes = CXI_ALL, .refusal = "Invalid duration: {value}",
      .help = "Run for the specified number of seconds",
      .header = AT_DURATION, .label = "Duration", .show = cxi_show_duration},
     {.name = "warmup", OF(WARMUP),
      .fallback = "10", .word = "WARMUP", .takes = CXI_LAT,
+     .refusal = "Invalid warmup count: {value}",
      .help = "Number of warmup iterations to run (default: {default})",
      .header = AT_WARMUP, .label = "Warmup Iters"},
     {.name = "latency-gap", OF(GAP), .scale = 1000, .max = 3600000000,
      .fallback = "1000", .word = "USEC", .takes = CXI_LAT,
+     .refusal = "Invalid iteration gap: {value}",
      .help = "Number of microseconds to wait between each\n"
              "iteration (default: {default})",
      .header = AT_GAP, .label = "Inter-Iter Gap", .show = cxi_show_gap},
@@ -104,11 +111,12 @@ const struct opt cxi_rows[] = {
     SIZES("65536", CXI_BW_SIZED),
     {.letter = 's', .name = "size", .type = OPT_AMOUNT, FIELD(transfer), .min = 1,
      .max = UINT32_MAX, .fallback = "524288", .word = "SIZE", .takes = CXI_LOOPBACK,
+     .refusal = "Invalid transfer size: {value}",
      .help = "Transfer size in bytes (default: {default})\n"
              "The maximum size is 4294967295",
      .header = AT_SIZE, .label = "Write Size (B)"},
     {.letter = 'n', .name = "num-xfers", OF(LIST), .fallback = "8192", .word = "XFERS",
-     .takes = CXI_LOOPBACK,
+     .takes = CXI_LOOPBACK, .refusal = "Invalid list size: {value}",
      .help = "Number of transfers per iteration, all pushed to\n"
              "the Tx CQ prior to initiating xfer (default: {default})",
      .header = AT_LIST, .label = "Cmds per iter", .show = cxi_show_list},
@@ -120,11 +128,14 @@ const struct opt cxi_rows[] = {
               "initiator CQ prior to initiating xfer (default: {default})"),
     {.letter = 'A', .name = "atomic-op", OF(AMO_OP), .fallback = "SUM", .word = "OP",
      .takes = CXI_AMO, .flags = OPT_BARE, .help = "The atomic operation to use (default: {default})",
+     .refusal = "Invalid atomic operation: {value}",
      .header = AT_AMO_OP, .label = "Atomic Op", .show = cxi_show_amo_op},
     {.letter = 'C', .name = "cswap-op", OF(AMO_COMPARE), .fallback = "EQ", .word = "OP",
-     .takes = CXI_AMO, .flags = OPT_BARE, .help = "The CSWAP operation to use (default: {default})"},
+     .takes = CXI_AMO, .flags = OPT_BARE, .help = "The CSWAP operation to use (default: {default})",
+     .refusal = "Invalid CSWAP operation: {value}"},
     {.letter = 'T', .name = "atomic-type", OF(AMO_TYPE), .fallback = "UINT64", .word = "TYPE",
      .takes = CXI_AMO, .flags = OPT_BARE, .help = "The atomic type to use (default: {default})",
+     .refusal = "Invalid atomic type: {value}",
      .header = AT_AMO_TYPE, .label = "Atomic Type", .show = cxi_show_amo_type},
     {.letter = 'b', .name = "bidirectional", OF(BOTH_WAYS), .takes = CXI_BW,
      .help = "Measure bidirectional bandwidth",
@@ -147,8 +158,11 @@ const struct opt cxi_rows[] = {
      .header = AT_HRP, .label = "HRP", .show = cxi_show_hrp},
     {.name = "no-idc", OF(NO_IDC), .takes = CXI_IDC, .help = "Do not use Immediate Data Cmds",
      .header = AT_IDC, .label = "IDC", .show = cxi_show_idc},
-    {.name = "no-idc", OF(NO_IDC), .takes = CXI_IDC_SEND,
+    {.name = "no-idc", OF(NO_IDC), .takes = CXI_LAT_PULLS,
      .help = "Do not use Immediate Data Cmds for sizes <= 224 bytes",
+     .header = AT_IDC, .label = "IDC", .show = cxi_show_idc},
+    {.name = "no-idc", OF(NO_IDC), .takes = CXI_BW_PULLS,
+     .help = "Do not use Immediate Data Cmds for sizes <= 192 bytes",
      .header = AT_IDC, .label = "IDC", .show = cxi_show_idc},
     {.name = "no-ll", OF(NO_LL), .takes = CXI_LAT,
      .help = "Do not use Low-Latency command issuing",
@@ -163,15 +177,18 @@ const struct opt cxi_rows[] = {
              "This option is ignored when using --duration",
      .header = AT_RESULTS, .label = "Results Reported", .show = cxi_show_results},
     {.name = "buf-sz", OF(MOST), .fallback = "4294967296", .word = "SIZE", .takes = CXI_BW_SIZED,
+     .refusal = "Invalid buffer size: {value}",
      .help = "The max TX/RDMA buffer size, specified in bytes\n"
              "If (size * list_size) > buf_sz, {ops} will overlap\n"
              "(default: {default})",
      .header = AT_BUFFER, .label = "Max RDMA Buf", .show = cxi_show_buffer},
     {.name = "buf-align", OF(ALIGN), .fallback = "64", .word = "ALIGN", .takes = CXI_BW_SIZED,
+     .refusal = "Invalid buffer alignment: {value}",
      .help = "Byte-alignment of {ops} in the buffer (default: {default})",
      .header = AT_ALIGN, .label = "RDMA Buf Align"},
     {.name = "use-hp", .type = OPT_CHOICE, FIELD(huge), .choices = cxi_huge,
      .word = "SIZE", .takes = CXI_SIZED | CXI_LOOPBACK,
+     .refusal = "Invalid hugepage type: {value}. Must be 2M or 1G",
      .help = "Attempt to use huge pages when allocating\n"
              "Size may be \"2M\" or \"1G\"",
      .header = AT_HUGE, .label = "Hugepages", .show = cxi_show_huge},
@@ -183,7 +200,7 @@ const struct opt cxi_rows[] = {
      .help = "Print the version and exit"},
 
     {.letter = 'c', .name = "clock", OF(CLOCK), .fallback = "clock_gettime",
-     .word = "TYPE", .takes = CXI_LAT, .flags = OPT_OURS,
+     .word = "TYPE", .takes = CXI_LAT, .flags = OPT_OURS, .refusal = "Invalid clock: {value}",
      .help = "What to time with: cycles or clock_gettime\n"
              "(default: {default})"},
     {.name = "ops-per-sample", OF(OPS_PER_SAMPLE), .fallback = "1", .word = "N", .takes = CXI_LAT,
@@ -198,6 +215,7 @@ const struct opt cxi_rows[] = {
      .takes = CXI_BW | CXI_LOOPBACK, .flags = OPT_OURS,
      .help = "Lists to run before anything counts (default: {default})",
      .header = AT_WARMUP, .label = "Warmup Lists"},
+    {.name = "emu-mode", .type = OPT_FLAG, FIELD(emulated), .takes = CXI_BW, .flags = OPT_ACTION},
     {.name = "report-gbits", .type = OPT_FLAG, FIELD(gbits), .takes = CXI_BW, .flags = OPT_OURS,
      .help = "Bandwidth in Gb/s, not in MB/s"},
     {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .min = 1, .max = 1000000,
@@ -269,6 +287,8 @@ const struct opt cxi_rows[] = {
     PAIR_LINE(AT_LOCAL, "Local (server)", cxi_show_local_server),
     PAIR_LINE(AT_REMOTE, "Remote (client)", cxi_show_remote_client),
     PAIR_LINE(AT_REMOTE, "Remote (server)", cxi_show_remote_server),
+    {.type = OPT_LINE, .header = AT_FOUND, .label = "", .show = cxi_show_found,
+     .takes = CXI_BW_SIZED | CXI_LOOPBACK},
     {0}};
 /* clang-format on */
 OPT_FITS(cxi_rows);
@@ -278,7 +298,7 @@ unsigned cxi_takes(const struct op *op, const struct method *method)
     bool inlines = op->hints & HINT(INLINE), pulls = op->hints & HINT(RENDEZVOUS);
     bool amo = op->traits & OP_NO_LAYOUTS, lists = method->lists;
     unsigned takes = CXI_ALL | CXI_PAIR | (amo ? CXI_AMO : CXI_SIZED) | (lists ? CXI_BW : CXI_LAT);
-    takes |= inlines ? (pulls ? CXI_IDC_SEND : CXI_IDC) : 0;
+    takes |= inlines && !pulls ? CXI_IDC : 0;
     takes |= op->hints & HINT(RESTRICTED) ? CXI_RESTRICTED : 0;
     takes |= lists ? (amo ? CXI_BW_AMO : CXI_BW_SIZED) : (amo ? CXI_LAT_AMO : CXI_LAT_SIZED);
     takes |= op->hints & HINT(HRP) ? (amo ? CXI_BW_HRP_AMO : CXI_BW_HRP) : 0;

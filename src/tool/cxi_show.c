@@ -144,27 +144,32 @@ int cxi_show_service(const void *header, char *text, size_t room)
     return snprintf(text, room, "%" PRIu64, options_of(header)->service);
 }
 
-/* Hints may hold for some sizes: the header is about the smallest. */
-static void judge(const void *header, enum hint hint, int rank, struct hint_state *state)
+/* Hints may hold for some sizes. */
+static void judge(const void *header, enum hint hint, int rank, uint64_t size,
+                  struct hint_state *state)
 {
     struct hint_question question = {.facts = fabric_of(header),
                                      .op = facts_of(header)->op,
                                      .asked = &spec_of(header)->hints,
-                                     .size = spec_of(header)->size.min,
+                                     .size = size,
                                      .gpu = on_gpu(header, rank),
-                                     .fetches = spec_of(header)->amo.fetching};
+                                     .fetches = spec_of(header)->amo.fetching,
+                                     .lists = facts_of(header)->method->lists};
     hint_judge(&question, hint, state);
 }
 
-/* A request that cannot be honoured is not silently dropped. */
+/* A request that cannot be honoured is not silently dropped. A sweep of lists may outgrow it. */
 static int show_hint(const void *header, enum hint hint, char *text, size_t room)
 {
-    struct hint_state state;
-    judge(header, hint, PEER_CLIENT, &state);
+    struct hint_state state, last;
+    judge(header, hint, PEER_CLIENT, spec_of(header)->size.min, &state);
+    judge(header, hint, PEER_CLIENT, spec_of(header)->size.max, &last);
     if (!state.has)
         return snprintf(text, room, "n/a (%s)", state.why);
     if (state.barred)
         return snprintf(text, room, "Disabled - Not Applicable");
+    if (state.holds && !last.holds && facts_of(header)->method->lists)
+        return snprintf(text, room, "Enabled (not %s)", last.why);
     if (!state.asked || state.holds)
         return snprintf(text, room, state.holds ? "Enabled" : "Disabled");
     return snprintf(text, room, "Disabled (%s)", state.why);
@@ -174,11 +179,14 @@ static int show_hint(const void *header, enum hint hint, char *text, size_t room
 int cxi_show_idc(const void *header, char *text, size_t room)
 {
     struct hint_state first, last;
-    judge(header, HINT_INLINE, PEER_CLIENT, &first);
-    judge(header, HINT_INLINE, PEER_SERVER, &last);
-    if (facts_of(header)->legs == 2 && first.holds != last.holds)
+    const struct spec *spec = spec_of(header);
+    judge(header, HINT_INLINE, PEER_CLIENT, spec->size.min, &first);
+    judge(header, HINT_INLINE, PEER_SERVER, spec->size.min, &last);
+    if ((facts_of(header)->legs == 2 || spec->both_ways) && first.holds != last.holds)
         return snprintf(text, room, "Enabled (not from the %s's GPU)",
                         first.holds ? "server" : "client");
+    if (facts_of(header)->method->lists && first.has && first.barred && spec->hints.rendezvous)
+        return snprintf(text, room, "Disabled (%s)", first.why);
     return show_hint(header, HINT_INLINE, text, room);
 }
 
@@ -234,6 +242,8 @@ int cxi_show_results(const void *header, char *text, size_t room)
 int cxi_show_huge(const void *header, char *text, size_t room)
 {
     const struct region *buffer = &session_of(header)->buffer;
+    if (buffer->gpu && options_of(header)->huge && facts_of(header)->method->lists)
+        return snprintf(text, room, "Disabled - Not Applicable");
     if (buffer->kind == &memory_host || buffer->gpu)
         return snprintf(text, room, "Disabled");
     return snprintf(text, room, "Enabled (%s - %zu pages)", buffer->kind->name,
@@ -261,9 +271,11 @@ static int show_local(const void *header, bool initiator, char *text, size_t roo
 
 static int show_remote(const void *header, bool initiator, char *text, size_t room)
 {
-    return facts_of(header)->initiator == initiator
-               ? NO_LINE
-               : snprintf(text, room, "%s", facts_of(header)->remote);
+    const struct facts *facts = facts_of(header);
+    if (facts->initiator == initiator)
+        return NO_LINE;
+    return snprintf(text, room, "%s%s", facts->remote,
+                    facts->method->lists && facts_loopback(facts) ? " (loopback)" : "");
 }
 
 int cxi_show_local_client(const void *header, char *text, size_t room)
@@ -336,4 +348,10 @@ int cxi_show_buffer(const void *header, char *text, size_t room)
     size_t used = spec_list_bytes(spec), page = buffer->page ? buffer->page : 4096;
     return snprintf(text, room, "%" PRIu64 " (%zu used)", spec->data.most,
                     (used + page - 1) / page * page);
+}
+
+int cxi_show_found(const void *header, char *text, size_t room)
+{
+    unsigned gpus = options_of(header)->gpus;
+    return gpus ? snprintf(text, room, "Found %u GPU(s)", gpus) : NO_LINE;
 }

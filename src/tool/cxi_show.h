@@ -46,7 +46,8 @@ enum {
     AT_VERIFY,
     AT_CLOCK,
     AT_LOCAL,
-    AT_REMOTE
+    AT_REMOTE,
+    AT_FOUND
 };
 
 enum { NO_LINE = -1 };
@@ -92,5 +93,6 @@ int cxi_show_hrp(const void *header, char *text, size_t room);
 int cxi_show_both_ways(const void *header, char *text, size_t room);
 int cxi_show_puts(const void *header, char *text, size_t room);
 int cxi_show_buffer(const void *header, char *text, size_t room);
+int cxi_show_found(const void *header, char *text, size_t room);
 
 #endif

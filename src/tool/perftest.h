@@ -22,7 +22,7 @@ struct perftest {
     char batch[4096], bind[256];
     struct access access;
     char memory[PERF_MEMORY]; /* the client's, or the client's and the server's */
-    struct bounds most; /* a server's */
+    struct bounds most;       /* a server's */
     const char *address;
 };
 

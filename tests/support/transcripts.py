@@ -77,10 +77,10 @@ def corrected(example, theirs, client):
     return theirs
 
 
-def without_added(out):
+def without_added(out, added=ADDED):
     """Takes our lines out, each of which must stand at its place."""
     got = lines_of(out)
-    for before, form in ADDED:
+    for before, form in added:
         at = [i for i, line in enumerate(got) if re.fullmatch(form, line)]
         equal(len(at), 1, f"lines of the form {form!r}", out)
         start = next(word for word in before if any(line.startswith(word) for line in got))

@@ -353,9 +353,11 @@ static void check_huge_missing(const struct memory_ops *kind)
     int status = kind->alloc(&region, (needed - 1) * kind->page + 1, kind);
     assert_int_equal(status, -ENOMEM);
     snprintf(expected, sizeof expected,
-             "not enough huge pages of %s: %" PRIu64 " needed, %" PRIu64 " free; as root: echo "
+             "Insufficient %s huge pages. Need %" PRIu64 " to run: of %s: %" PRIu64
+             " needed, %" PRIu64 " free; as root: echo "
              "%" PRIu64 " > /sys/kernel/mm/hugepages/hugepages-%zukB/nr_hugepages",
-             kind->name, needed, available, number + needed - available, kind->page >> 10);
+             kind->name, needed, kind->name, needed, available, number + needed - available,
+             kind->page >> 10);
     assert_contains(fail_reason(), expected);
     assert_null(region.address);
     assert_int_equal(open_files(), before);

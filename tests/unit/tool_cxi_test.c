@@ -163,9 +163,12 @@ static void a_type_of_gpu_without_a_gpu_is_warned_of(void **state)
     ASK(&asked, "host", "-g", "AMD");
     assert_int_equal(check(&asked), 0);
     assert_string_equal(warnings, "--gpu-type has no effect without --tx-gpu or --rx-gpu\n");
-    ASK(&asked, "host", "-g", "AMD", "-r", "0");
+    ASK(&asked, "-g", "AMD", "-r", "0");
     assert_int_equal(check(&asked), 0);
     assert_string_equal(warnings, "");
+    ASK(&asked, "host", "-g", "AMD", "-r", "0");
+    assert_int_equal(check(&asked), 0);
+    assert_string_equal(warnings, "--rx-gpu is the server's to say: it has no effect here\n");
 }
 
 static void a_comparison_is_for_cswap(void **state)

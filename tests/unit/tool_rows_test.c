@@ -170,7 +170,8 @@ static void is_helped(const struct table *table, struct opt_set *set, const stru
 {
     enum opt_type type = opt_whole(row).type;
     (void)set;
-    if (type == OPT_LINE)
+    bool hidden = row->flags & OPT_ACTION && !row->help; /* only there to be refused */
+    if (type == OPT_LINE || hidden)
         return;
     if (!row->help || !*row->help)
         fail_msg("%s: --%s has no help", table->name, row->name);
