@@ -68,6 +68,38 @@ for op in OPS:
                 by_itself=True)
 
 
+def whole_lists(op, place):
+    """Places that are used again, more than the fabric holds, and sizes that are not whole lists."""
+    needs_gpu()
+    tool, *more = OPS[op]
+    process = run(tap.tool_path(tool.replace("_lat", "_bw")), "--local", *more, *PLACES[place], "-s",
+                  "8:4M", "-l", "70", "--buf-sz", "64M", "-n", "3", "--verify", limit=LIMIT_S)
+    ended(process, 0)
+    equal([int(line.split()[0]) for line in process.out.splitlines() if re.match(r" +\d+ +210 ", line)],
+          SIZES[:20], process)
+    tap.note(process.out)
+
+
+for op in OPS:
+    for place in PLACES:
+        tap.add(f"lists, {op}, {place}: 8 B to 4 MiB arrive whole", whole_lists, op, place,
+                by_itself=True)
+
+
+def loops_back(place):
+    needs_gpu()
+    for size in ("8", "512K", "2M"):
+        process = run(tap.tool_path("cxi_gpu_loopback_bw"), *PLACES[place], "-i", "2", "-n", "100",
+                      "-s", size, "--verify", limit=LIMIT_S)
+        ended(process, 0)
+        equal(header_value(process, "GPU Type"), "NVIDIA")
+        tap.note(process.out)
+
+
+for place in PLACES:
+    tap.add(f"cxi_gpu_loopback_bw, {place}: every byte arrives", loops_back, place, by_itself=True)
+
+
 def two_ways(test, memory, layout):
     needs_gpu()
     process = run(tap.tool_path("ucx_perftest"), "--local", "-t", test, "-m", memory, "-n", "300",
