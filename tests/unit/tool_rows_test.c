@@ -35,6 +35,7 @@ static size_t tables(struct table list[16])
                 list[n++] = (struct table){op_names[i], cxi_rows,
                                            cxi_takes(op_of(&spec), method_of(&spec))};
         }
+    list[n++] = (struct table){"loopback", cxi_rows, CXI_ALONE};
     list[n++] = (struct table){"ucx_perftest", perf_rows, 0};
     list[n++] = (struct table){"a line of a batch file", perf_rows, PERF_TEST};
     return n;
