@@ -133,6 +133,12 @@ static const struct field reverse_fields[] = {
     {"elapsed_s", NUMBER, AT(study_result, reverse_elapsed_s), NULL},
     {0}};
 
+/* Of one of several pairs; its results are in the sum. */
+struct pair_of {
+    const char *device;
+};
+static const struct field pair_fields[] = {{"device", TEXT, AT(pair_of, device), NULL}, {0}};
+
 static const struct field ceiling_fields[] = {
     {"memcpy_bytes_per_s", NUMBER_OR_NULL, AT(study_result, memcpy_bytes_per_s), NULL},
     {"link_bytes_per_s", NUMBER_OR_NULL, AT(study_result, link_bytes_per_s), NULL},
@@ -285,6 +291,23 @@ static int read_more(struct reader *r, const json_t *object, const char *where,
     return status ? status : check_hints(r, object, where);
 }
 
+static int read_pairs(struct reader *r, json_t *object, const char *where,
+                      struct study_result *result)
+{
+    struct pair_of *pairs = NULL;
+    size_t count = 0;
+    int status =
+        read_objects(r, object, where, "pairs", pair_fields, sizeof *pairs, &pairs, &count);
+    result->pairs = count;
+    for (size_t i = 0; i < count && !status; i++) {
+        size_t before = 0;
+        while (before < i && strcmp(pairs[before].device, pairs[i].device) != 0)
+            before++;
+        result->devices += before == i;
+    }
+    return status;
+}
+
 static int read_lists(struct reader *r, json_t *object, const char *where,
                       struct study_result *result)
 {
@@ -295,6 +318,8 @@ static int read_lists(struct reader *r, json_t *object, const char *where,
         status = read_objects(r, object, where, "percentiles", percentile_fields,
                               sizeof *result->percentiles, &result->percentiles,
                               &result->percentile_count);
+    if (!status && json_object_get(object, "pairs"))
+        status = read_pairs(r, object, where, result);
     if (!status)
         status =
             read_objects(r, object, where, "series", interval_fields, sizeof *result->intervals,

@@ -70,7 +70,8 @@ struct study_result {
     uint64_t preempted, migrated, page_faults, steal_ms;
     uint64_t reverse_count; /* both ways: messages that the other end sent */
     double reverse_elapsed_s;
-    /* What bounds bandwidth one way; of lists. */
+    uint64_t pairs, devices; /* that were at work together; 0: one */
+    /* What bounds the bandwidth of one pair and one device in one direction; of lists. */
     double memcpy_bytes_per_s, link_bytes_per_s;
     struct study_part *parts; /* the result is their sum; only with several */
     size_t part_count;

@@ -5,6 +5,7 @@
 #include "study/plot.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,27 +121,50 @@ static size_t family_points(const struct plot_data *plots, size_t family, enum s
 
 static double ceiling_of(const struct study_result *result, enum ceiling what)
 {
-    double one_way = what == CEILING_LINK ? result->link_bytes_per_s : result->memcpy_bytes_per_s;
-    return one_way / 1e6;
+    double one = what == CEILING_LINK ? result->link_bytes_per_s : result->memcpy_bytes_per_s;
+    return one / 1e6;
 }
 
-/* The highest of all runs, where they send in so many directions. */
-static size_t ceiling_points(const struct plot_data *plots, enum ceiling what, int ways,
-                             struct point *points)
+/* CPUs that copy, or directions of links: each of them adds as much. */
+static uint64_t times_of(const struct study_result *result, enum ceiling what)
+{
+    uint64_t together = what == CEILING_LINK ? result->devices : result->pairs;
+    return (together ? together : 1) * (result->reverse_elapsed_s > 0 ? 2 : 1);
+}
+
+/* The highest of all runs that have it so many times. next: the smallest number above that. */
+static size_t ceiling_points(const struct plot_data *plots, enum ceiling what, uint64_t times,
+                             struct point *points, uint64_t *next)
 {
     size_t n = 0;
+    *next = UINT64_MAX;
     for (size_t s = 0; s < plots->size_count; s++) {
         double most = 0;
         for (size_t i = 0; i < plots->curve_count; i++) {
             const struct study_result *result = curve_at(&plots->curves[i], plots->sizes[s]);
-            if (result && shown(result, SWEEP_LIST_BANDWIDTH) &&
-                (result->reverse_elapsed_s > 0) == (ways == 2))
-                most = fmax(most, ways * ceiling_of(result, what));
+            if (!result || !shown(result, SWEEP_LIST_BANDWIDTH))
+                continue;
+            uint64_t mine = times_of(result, what);
+            if (mine == times)
+                most = fmax(most, (double)times * ceiling_of(result, what));
+            else if (mine > times && mine < *next)
+                *next = mine;
         }
         if (most > 0)
             set_point(&points[n++], plots->sizes[s], most, NAN);
     }
     return n;
+}
+
+static void ceiling_label(enum ceiling what, uint64_t times, char *text, size_t room)
+{
+    const char *plural = times > 1 ? "s" : "";
+    if (what == CEILING_MEMCPY)
+        snprintf(text, room, "memcpy, %" PRIu64 " CPU%s", times, plural);
+    else if (times == 1)
+        snprintf(text, room, "link");
+    else
+        snprintf(text, room, "link x %" PRIu64, times);
 }
 
 /* Every ceiling that there is: visit gets its points. */
@@ -149,21 +173,20 @@ static void each_ceiling(const struct plot_data *plots, enum sweep what, struct 
                          void (*visit)(struct plot *plot, enum ceiling what, const char *label,
                                        const struct point *points, size_t count))
 {
-    static const char *const labels[CEILINGS][2] = {
-        [CEILING_MEMCPY] = {"memcpy, one CPU", "memcpy, two CPUs"},
-        [CEILING_LINK] = {"link", "link, both ways"}};
-    for (int i = 0; i < CEILINGS * 2 && what == SWEEP_LIST_BANDWIDTH; i++) {
-        enum ceiling ceiling = (enum ceiling)(i / 2);
-        size_t n = ceiling_points(plots, ceiling, 1 + i % 2, points);
-        /* With a single size, from edge to edge. */
-        if (n == 1 && plot->x.kind == AXIS_SLOT) {
-            points[1] = points[0];
-            points[0].x = plot->x.low;
-            points[1].x = plot->x.high;
-            n = 2;
+    for (int ceiling = 0; ceiling < CEILINGS && what == SWEEP_LIST_BANDWIDTH; ceiling++)
+        for (uint64_t times = 1, next; times != UINT64_MAX; times = next) {
+            char label[48];
+            size_t n = ceiling_points(plots, (enum ceiling)ceiling, times, points, &next);
+            /* With a single size, from edge to edge. */
+            if (n == 1 && plot->x.kind == AXIS_SLOT) {
+                points[1] = points[0];
+                points[0].x = plot->x.low;
+                points[1].x = plot->x.high;
+                n = 2;
+            }
+            ceiling_label((enum ceiling)ceiling, times, label, sizeof label);
+            visit(plot, (enum ceiling)ceiling, label, points, n);
         }
-        visit(plot, ceiling, labels[ceiling][i % 2], points, n);
-    }
 }
 
 static void fit_ceiling(struct plot *plot, enum ceiling what, const char *label,

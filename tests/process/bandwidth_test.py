@@ -120,7 +120,7 @@ def a_comparison_of_lists_has_bytes_per_second_of_both_directions_together():
 @test
 def a_page_of_lists_has_their_bandwidth_and_its_ceilings():
     page = weft(0, "report", a_set(2, turn=0), "-o", "-").out
-    for words in ("Bandwidth versus size", "memcpy, one CPU", 'data-name="link"', "List time"):
+    for words in ("Bandwidth versus size", "memcpy, 1 CPU", 'data-name="link"', "List time"):
         check(words in page, words)
     check("Latency" not in page)
     picture = os.path.join(tap.folder(), "plot.svg")

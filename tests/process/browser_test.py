@@ -344,7 +344,7 @@ def ceilings_of_bandwidth_are_grey_and_dashed_and_say_what_they_are():
     for dark in (False, True):
         here = shown(page, dark=dark)
         equal(here.value(script), [[name, True, True] for name in (
-            "memcpy, one CPU", "memcpy, two CPUs", "link", "link, both ways")])
+            "memcpy, 1 CPU", "memcpy, 2 CPUs", "link", "link x 2")])
         here.picture(os.path.join(PICTURES, f"lists-{'dark' if dark else 'light'}.png"))
 
 

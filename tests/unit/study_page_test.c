@@ -487,7 +487,7 @@ static void lists_are_shown_by_their_bandwidth_below_its_ceilings(void **state)
     assert_non_null(strstr(page, "Bandwidth <small>[MB/s]</small>"));
     assert_non_null(strstr(page, "data-y=\"2000|2000000\""));
     assert_int_equal(times(page, "class=\"c ceiling"), 1);
-    assert_non_null(strstr(page, "data-name=\"memcpy, one CPU\" data-y=\"4000|4e+06\""));
+    assert_non_null(strstr(page, "data-name=\"memcpy, 1 CPU\" data-y=\"4000|4e+06\""));
     assert_null(strstr(page, "Latency"));
     assert_int_equal(times(page, ">List time</text>"),
                      4); /* percentiles and histogram, two sizes */
@@ -512,16 +512,25 @@ static void lists_both_ways_are_shown_by_their_sum_below_twice_the_ceilings(void
     }
     char *page = page_of(runs, 1);
     assert_non_null(strstr(page, "data-y=\"5000|10000\""));
-    assert_non_null(strstr(page, "data-name=\"memcpy, two CPUs\" data-y=\"8000|1.6e+04\""));
-    assert_null(strstr(page, "memcpy, one CPU"));
+    assert_non_null(strstr(page, "data-name=\"memcpy, 2 CPUs\" data-y=\"8000|1.6e+04\""));
+    assert_null(strstr(page, "memcpy, 1 CPU"));
     assert_non_null(strstr(page, "data-key=\"bytes_per_s\" data-value=\"5000000000\">5000.00<"));
     assert_non_null(strstr(page, "data-key=\"messages_per_s\" data-value=\"5000000\">"));
+    free(page);
+    /* Four pairs on two devices. */
+    results[0].pairs = results[1].pairs = 4;
+    results[0].devices = results[1].devices = 2;
+    results[0].link_bytes_per_s = results[1].link_bytes_per_s = 25e9;
+    page = page_of(runs, 1);
+    assert_non_null(strstr(page, "data-name=\"memcpy, 8 CPUs\" data-y=\"3.2e+04|6.4e+04\""));
+    assert_non_null(strstr(page, "data-name=\"link x 4\" data-y=\"1e+05|1e+05\""));
+    results[0].pairs = results[0].devices = 0;
     free(page);
     /* One size, two runs: side by side, the ceiling from edge to edge. */
     runs[0].result_count = 1;
     page = page_of(runs, 2);
     assert_non_null(strstr(page, "Bandwidth at 1000 B"));
-    assert_non_null(strstr(page, "data-name=\"memcpy, two CPUs\" data-y=\"8000|8000\""));
+    assert_non_null(strstr(page, "data-name=\"memcpy, 2 CPUs\" data-y=\"8000|8000\""));
     free(page);
 }
 
