@@ -8,6 +8,7 @@
 
 import argparse
 import json
+import os
 import random
 import shutil
 import statistics
@@ -24,7 +25,8 @@ IPERF_SECONDS = 1
 
 # Bare loops and ours are compared by their median lists, which other work on the machine disturbs little;
 # other tools by what both print, the average.
-AVERAGES = ("ucx", "iperf3")
+AVERAGES = ("ucx", "iperf3", "one_pair")
+SCALES = 1.8 if len(os.sched_getaffinity(0)) >= 4 else None
 
 # Label, our command, and the peer: its kind, what it is given, what it is called; and the ratio to
 # reach, or None.
@@ -37,6 +39,8 @@ CASES = [
      ("lists", ["words", "8", LIST], "words copied"), None),
     ("soft atomic SUM 8 B", ["cxi_atomic_bw", "-n", "15000"],
      ("lists", ["add", "8", ATOMIC_LIST], "locked adds"), 0.9),
+    ("soft write 4 KiB, --procs 2", ["cxi_write_bw", "-s", "4096", "-n", "6000", "--procs", "2"],
+     ("one_pair", ["cxi_write_bw", "-s", "4096", "-n", "6000"], "one pair"), SCALES),
     ("uct:posix write 4 KiB, one place", ["cxi_write_bw", "-d", "uct:posix", "-s", "4096", "-n",
                                           "12000", "--buf-sz", "4096"],
      ("ucx", ["-t", "put_bw", "-D", "bcopy", "-s", "4096", "-n", "3000000"], "ucx put_bw"), 1.0),
@@ -71,9 +75,13 @@ class Lists:
 
     def ours(self, command, average):
         target, initiator = self.cpus
-        argv = [str(self.build / "tools" / command[0]), "--local", "--cpu",
-                f"{initiator},{target}", *command[1:], "--json", "-"]
+        # Several pairs have CPUs of their own.
+        cpus = [] if "--procs" in command else ["--cpu", f"{initiator},{target}"]
+        argv = [str(self.build / "tools" / command[0]), "--local", *cpus, *command[1:], "--json", "-"]
         return bandwidth_of(bench.output_of(argv), argv, average)
+
+    def one_pair(self, command):
+        return self.ours(command, True)
 
     def lists(self, words):
         return self.bare("lists", words)
