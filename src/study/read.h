@@ -77,4 +77,7 @@ int read_objects(struct reader *r, const json_t *object, const char *where, cons
 
 int read_run(struct reader *r, json_t *root, struct study_run *run);
 
+/* The tool's command, quoted for a shell. */
+int read_command(struct reader *r, const json_t *tool, struct study_run *run);
+
 #endif
