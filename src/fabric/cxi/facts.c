@@ -70,7 +70,9 @@ void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
         .honours = HINT(INLINE) | HINT(LL) | HINT(RESTRICTED) | HINT(MATCHING) | HINT(RENDEZVOUS) |
                    HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY) | HINT(MORE),
         .target_polls = VERB(SEND) | VERB(RECV) | VERB(AM),
+        .nic = true,
         .max_inline = WEFT_C_MAX_IDC_PAYLOAD_RES,
+        .max_inline_ordered = WEFT_C_MAX_IDC_PAYLOAD_UNR,
         .max_send = UINT32_MAX,
         .batch_max = UINT32_MAX,
         .depth = WEFT_CXI_SLOTS / 2};
