@@ -134,7 +134,7 @@ def the_header_says_what_holds_for_the_sizes():
 WRS, ALL = SIZED, OPS
 OPTIONS = {
     "-d": (ALL, "cxi1", [("foo", "Device name must include cxi prefix (ex: cxi0): foo"),
-                         ("cxi99", "Invalid device name: cxi99"), ("cxi", "Invalid device name: cxi"),
+                         ("cxi99", "Invalid device name: cxi99"),
                          ("cxi0x", "Invalid device name: cxi0x")]),
     "-v": (ALL, "1", [(text, f"Invalid svc_id: {text}") for text in ("0", "2147483648", "0x1")]),
     "-p": (ALL, "0", [(text, f"Invalid port: {text}") for text in ("65536", "http", "-1")]),

@@ -172,8 +172,11 @@ def verified(device):
         words, way = case
         op, *more = VERIFIED[words]
         sizes = () if op == "atomic" else ("-s", "1000")
-        client = ended(run(tool(op), "--local", "-d", device, "--verify", "-n", "5", "-l", "70", *sizes,
-                           *more, *way), 0)
+        client = run(tool(op), "--local", "-d", device, "--verify", "-n", "5", "-l", "70", *sizes, *more,
+                     *way)
+        if "did not listen within" in client.err:
+            tap.skip("this machine is too busy to start a server in time")
+        ended(client, 0)
         equal(header_value(client, "Verify"), "Every iteration, not timed")
         equal([row[1] for row in rows(client)], ["350"], client)
         equal(sentences(client), [], client)
