@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- header values ---- */
 
@@ -340,12 +341,13 @@ int cxi_show_puts(const void *header, char *text, size_t room)
     return show_hint(header, HINT_RENDEZVOUS, text, room);
 }
 
-/* All of a list's places together, in whole pages. */
+/* All of a list's places together, in whole pages; a GPU's are not shown. */
 int cxi_show_buffer(const void *header, char *text, size_t room)
 {
     const struct region *buffer = &session_of(header)->buffer;
     const struct spec *spec = spec_of(header);
-    size_t used = spec_list_bytes(spec), page = buffer->page ? buffer->page : 4096;
+    size_t used = spec_list_bytes(spec);
+    size_t page = buffer->page && !buffer->gpu ? buffer->page : (size_t)sysconf(_SC_PAGESIZE);
     return snprintf(text, room, "%" PRIu64 " (%zu used)", spec->data.most,
                     (used + page - 1) / page * page);
 }
