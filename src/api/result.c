@@ -102,7 +102,7 @@ static void fill(struct api_report *r, const struct result *from, struct weft_re
         .resolution_us = from->sampling.resolution_ns / 1000,
         .resolved = from->sampling.resolved,
         .clamped = from->sampling.clamped,
-        .warmup = from->warmup};
+        .warmup = from->sampling.warmup};
     if (isnan(from->latency_us.typical)) {
         result->latency_us.typical = stats_median_ps(s) * unit;
         result->latency_us.overall = s->mean_ps * unit;

@@ -163,14 +163,6 @@ struct figure {
     double overall; /* the average of all */
 };
 
-/* What a sample is, and whether the clock can tell samples apart. */
-struct sampling {
-    uint64_t ops;         /* operations per sample, which is their mean */
-    double resolution_ns; /* of the samples: figures below it are not known */
-    uint64_t clamped;     /* samples that were no longer than the clock's own cost: they read 0 */
-    bool resolved;        /* the median is not below the resolution */
-};
-
 /* What came since the last report, and how long that took. */
 struct recent {
     uint64_t count;
@@ -183,7 +175,6 @@ struct result {
     const struct stats *stats;   /* in units of: */
     double us_per_unit;
     struct sampling sampling;
-    uint64_t warmup;  /* iterations that ran before anything counted */
     double elapsed_s; /* from the first post to the last completion that was confirmed, without
                          reports; not a number where gaps are in it */
     struct figure latency_us, bandwidth, rate;
@@ -194,6 +185,7 @@ struct result {
     struct recent recent;      /* lists */
     const struct parts *parts; /* of several pairs: this is their sum */
     unsigned sums; /* lists both ways: the table has both directions together, this many times */
+    struct counted counters; /* how far they came */
     bool complete, final;
 };
 

@@ -125,7 +125,7 @@ int meter_warm_up(struct run *run, int (*iterate)(struct run *run, uint64_t coun
         warn("the warm-up ended after %d ms: %" PRIu64 " of %" PRIu64 " iterations", WARMUP_MS, ran,
              asked);
     run->meter = fresh;
-    run->out.result.warmup = ran;
+    run->out.result.sampling.warmup = ran;
     return status;
 }
 

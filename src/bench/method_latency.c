@@ -207,7 +207,7 @@ static void fill(struct run *run)
     r->final = r->count > 0;
     interference_now(&now);
     interference_add(&r->interference, &run->meter.before, &now);
-    r->warmup = run->spec->count.warmup;
+    r->sampling.warmup = run->spec->count.warmup;
     meter_judge(run);
 }
 

@@ -319,7 +319,7 @@ static int initiate(struct run *run)
     status = iterate(run, warm, count->duration_ms ? UINT64_MAX : count->iterations, true, &done);
     fill(run, done);
     run->out.result.final = done > 0;
-    run->out.result.warmup = warm;
+    run->out.result.sampling.warmup = warm;
     meter_judge(run);
     interference_now(&now);
     interference_add(&run->out.result.interference, &run->meter.before, &now);

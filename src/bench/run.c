@@ -244,7 +244,7 @@ static int both_sides(struct run *run)
         status = run->op->list.finish(run);
     if (!status && (run->spec->both_ways || run->method->lists))
         status = swap_figures(run);
-    return status;
+    return status ? status : run_counters_end(run);
 }
 
 static int one_size(struct run *run, size_t size)
@@ -252,6 +252,7 @@ static int one_size(struct run *run, size_t size)
     char word[48], why[1024];
     snprintf(word, sizeof word, "size %zu", size);
     run->out.result = (struct result){0};
+    run_counters_begin(run);
     int status = prepare_size(run, size);
     if (!status)
         status = peer_barrier(run->session->peer, word, NULL, NULL);
@@ -350,7 +351,12 @@ static int connected(struct run *run)
         status = exchange_facts(run, &facts);
     if (run->method->lists && run->spec->both_ways)
         run->out.sums = facts_loopback(&facts) && s->facts.nic ? 2 : 1;
-    return status ? status : reported(run, &facts);
+    if (!status)
+        status = run_counters_open(run);
+    if (!status)
+        status = reported(run, &facts);
+    run_counters_close(run);
+    return status;
 }
 
 /* How much longer than usual a client may be seen to do nothing: it said so before. */

@@ -53,8 +53,9 @@ struct run_output {
     struct progress progress;
     struct series series;
     struct result result;
-    unsigned sums;       /* of the result */
-    uint64_t operations; /* of all sizes so far */
+    unsigned sums;                 /* of the result */
+    uint64_t operations;           /* of all sizes so far */
+    struct run_counters *counters; /* NULL: nobody asked for them */
 };
 
 struct run {
@@ -165,6 +166,21 @@ static inline uint64_t meter_sample_ps(const struct run *run, uint64_t ticks)
     ps = ps > run->meter.clock.cost_ps ? ps - run->meter.clock.cost_ps : 0;
     return parts == 1 ? ps : (ps + parts / 2) / parts;
 }
+
+/* ---- counters of network devices, around a size and never within: counters.c ---- */
+
+/* Once per run, if the spec asks for them: -EINVAL at both ends where neither has one that is
+ * listed. */
+int run_counters_open(struct run *run);
+void run_counters_close(struct run *run);
+/* Before a size; after it, when nothing is under way, and tells the other end: fills the result's.
+ */
+void run_counters_begin(struct run *run);
+int run_counters_end(struct run *run);
+
+/* As lines, and from those of the other end, which are checked: -EPROTO. */
+int counters_write(const struct counters *counters, struct msg *text);
+int counters_parse(struct counters *counters, const struct msg *text);
 
 /* ---- the target ---- */
 

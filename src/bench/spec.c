@@ -84,6 +84,8 @@ const struct opt spec_rows[] = {
      .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_INTERVAL] = {.name = "interval_ms", .type = OPT_NUMBER, FIELD(local.interval_ms),
      PARAM(interval_ms), .max = LONGEST_MS, .fallback = "1000", .flags = OPT_SETTING},
+    [SPEC_COUNTERS] = {.name = "counters", .type = OPT_TEXT, FIELD(counters), .max = COUNTERS_WHICH,
+     .word = "LIST", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_ROWS] = {0}};
 /* clang-format on */
 OPT_FITS(spec_rows);
@@ -239,5 +241,7 @@ int spec_check(const struct spec *spec)
         status = check_sampling(spec, method);
     if (!status)
         status = check_layout(spec, op, method);
+    if (!status && *spec->counters)
+        status = counters_check(spec->counters);
     return status || !op->check ? status : op->check(spec);
 }

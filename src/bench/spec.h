@@ -5,6 +5,7 @@
 #ifndef WEFT_SPEC_H
 #define WEFT_SPEC_H
 
+#include "core/counters.h"
 #include "core/opt.h"
 #include "fabric/amo.h"
 
@@ -64,6 +65,7 @@ struct spec {
     struct spec_hints hints;
     struct spec_amo amo;
     struct spec_local local;
+    char counters[COUNTERS_WHICH]; /* of network devices, to be read around every size; "": none */
 };
 
 /* A spec is the first member of every struct that a tool's rows fill, so that rows `of` these have
@@ -102,6 +104,7 @@ enum spec_row {
     SPEC_KEEP_SAMPLES,
     SPEC_UCX_WORDS,
     SPEC_INTERVAL,
+    SPEC_COUNTERS,
     SPEC_ROWS
 };
 extern const struct opt spec_rows[];

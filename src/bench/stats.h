@@ -101,6 +101,15 @@ struct parts {
 /* Operations per second of one of them, in both directions; 0: not known. */
 double part_rate(const struct part *part);
 
+/* What a sample is, and whether the clock can tell samples apart. */
+struct sampling {
+    uint64_t warmup;      /* iterations that ran before anything counted */
+    uint64_t ops;         /* operations per sample, which is their mean */
+    double resolution_ns; /* of the samples: figures below it are not known */
+    uint64_t clamped;     /* samples that were no longer than the clock's own cost: they read 0 */
+    bool resolved;        /* the median is not below the resolution */
+};
+
 /* ---- what disturbed us ---- */
 
 struct interference {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The door of core: what every room uses, without any network. Errors (one idiom), messages,
- * modules, units. child.h, clock.h, cpu.h, machine.h, opt.h and secret.h are the other
- * doors.
+ * modules, units. child.h, clock.h, counters.h, cpu.h, machine.h, opt.h and secret.h are the
+ * other doors.
  * Functions return 0 or -errno unless stated otherwise. */
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H

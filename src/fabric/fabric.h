@@ -9,7 +9,7 @@
 #include "fabric/amo.h"
 #include "memory/memory.h"
 
-enum { FABRIC_ABI = 8 };
+enum { FABRIC_ABI = 9 };
 
 /* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
  * try again; silent), or -errno with the reason said. */
@@ -100,12 +100,11 @@ struct fabric_facts {
     const char *proves[VERBS];  /* a sentence a verb: what its completion proves */
     const char *why_not[HINTS]; /* the reason of each hint not honoured */
     bool alone;                 /* the other end takes no part and no byte moves */
-    bool nic;        /* it is one: what two ends on it send each other crosses it twice */
-    bool own_memory; /* expose must place the memory itself */
-    bool one_run;    /* the library underneath does not stand several kinds of runs on one meeting:
-                        leave after each */
-    bool follows_here;        /* which device was opened depends on want.here: a caller that
-                                 learns it later must open again */
+    bool nic;          /* it is one: what two ends on it send each other crosses it twice */
+    bool own_memory;   /* expose must place the memory itself */
+    bool one_run;      /* its library stands one kind of run per meeting only: leave after each */
+    bool follows_here; /* which device was opened depends on want.here: a caller that
+                          learns it later must open again */
     uint64_t link_bits_per_s; /* one way; 0: not known, or there is no link */
     size_t max_inline, max_inline_ordered, max_send; /* ordered: not RESTRICTED; 0: max_inline */
     size_t max_ll;    /* bytes of a command that HINT_LL issues at once: longer ones are queued;
@@ -127,6 +126,7 @@ struct fabric_facts {
                                           more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
     char domain[32];                   /* what it lives in, "VNI 10", or "" */
+    char device[64];                   /* as in /sys/class, "mlx5_0:1"; "" if no NIC carries it */
     const char *why_no_service;        /* NULL: want.service means something */
     char library[48];                  /* as loaded, "libfabric 1.17.0", or "" */
 };

@@ -80,7 +80,7 @@ static void add_sampling(const struct result *r, FILE *out)
 {
     count(out, r->count);
     count(out, r->sampling.ops);
-    count(out, r->warmup);
+    count(out, r->sampling.warmup);
     count(out, r->sampling.resolved);
     number(out, r->sampling.resolution_ns);
     count(out, r->sampling.clamped);

@@ -164,7 +164,7 @@ static void add_sampling(struct json *j, const struct result *r)
 {
     json_count(j, "operations", r->count);
     json_count(j, "ops_per_sample", r->sampling.ops);
-    json_count(j, "warmup", r->warmup);
+    json_count(j, "warmup", r->sampling.warmup);
     json_bool(j, "resolved", r->sampling.resolved);
     json_number(j, "resolution_ns", r->sampling.resolution_ns);
     json_count(j, "clamped", r->sampling.clamped);
@@ -336,6 +336,7 @@ void document_add(struct document *d, const struct entry *e)
     add_histogram(j, r);
     add_series(j, r);
     add_samples(j, r);
+    counters_document(j, e->facts, r);
     add_reverse(j, r->reverse_count, r->reverse_elapsed_s);
     add_sum(j, r);
     if (e->facts->method->lists)

@@ -187,6 +187,28 @@ static int parse_metric(const char *name, size_t length, struct condition *c)
     return -EINVAL;
 }
 
+/* "counter:NAME", "counter:client:NAME" or "counter:server:NAME"; its length, or 0. */
+static size_t parse_counter(const char *text, struct condition *c)
+{
+    static const struct {
+        const char *words;
+        int end;
+    } forms[] = {
+        {"counter:client:", PEER_CLIENT}, {"counter:server:", PEER_SERVER}, {"counter:", -1}};
+    size_t i = 0, before = 0;
+    for (; i < LENGTH(forms) && !before; i++)
+        if (strncmp(text, forms[i].words, strlen(forms[i].words)) == 0) {
+            before = strlen(forms[i].words);
+            c->end = forms[i].end;
+        }
+    size_t length = strcspn(text + before, " \t@<>=");
+    if (!before || length >= sizeof c->counter)
+        return 0;
+    memcpy(c->counter, text + before, length);
+    c->counter[length] = '\0';
+    return counter_named(c->counter) ? before + length : 0;
+}
+
 /* A number and its unit: of a time in us, of a bandwidth in bytes per second. */
 static int parse_bound(const char *text, enum unit unit, double kilo, double *bound)
 {
@@ -223,6 +245,11 @@ static int parse_bound(const char *text, enum unit unit, double kilo, double *bo
     return -EINVAL;
 }
 
+static enum unit unit_of(const struct condition *c)
+{
+    return *c->counter ? UNIT_PLAIN : c->metric ? c->metric->unit : UNIT_TIME;
+}
+
 static int bad(const char *text, const char *what)
 {
     return fail(-EINVAL, "--fail-if \"%.80s\": %s", text, what);
@@ -233,12 +260,14 @@ int condition_parse(const char *text, unsigned kilo, struct condition *c)
 {
     *c = (struct condition){.text = text, .kilo = kilo};
     const char *at = skip(text);
-    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789.");
-    if (parse_metric(at, length, c))
+    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789."), named;
+    if ((named = parse_counter(at, c)))
+        length = named;
+    else if (parse_metric(at, length, c))
         return bad(text,
                    "unknown metric; known are min, max, mean, median, deviation, a percentile "
-                   "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults "
-                   "or steal_ms");
+                   "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults, "
+                   "steal_ms, or a counter such as counter:rx_errors");
     if (c->metric && c->metric->rate && !kilo)
         return bad(text, "this tool measures latency alone");
     at = skip(at + length);
@@ -257,7 +286,7 @@ int condition_parse(const char *text, unsigned kilo, struct condition *c)
             c->relation = i;
     if (c->relation < 0)
         return bad(text, "<, >, <= or >= is missing");
-    enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
+    enum unit unit = unit_of(c);
     if (parse_bound(skip(at + strlen(relations[c->relation])), unit, kilo, &c->bound))
         return bad(text, unit == UNIT_TIME ? "the bound must be a time such as 5us, in ps, ns, us, "
                                              "ms or s"
@@ -273,18 +302,21 @@ int condition_parse(const char *text, unsigned kilo, struct condition *c)
  * samples. */
 bool condition_too_fine(const struct condition *c, const struct result *r, double value)
 {
-    bool timed = !c->metric || (c->metric->unit == UNIT_TIME &&
-                                !(c->metric->get == report_mean_us && isfinite(r->elapsed_s)));
+    bool timed = unit_of(c) == UNIT_TIME &&
+                 !(c->metric && c->metric->get == report_mean_us && isfinite(r->elapsed_s));
     return timed && report_below(r, c->bound) && (!r->sampling.resolved || report_below(r, value));
 }
 
 enum verdict condition_judge(const struct condition *c, const struct result *r, double *value)
 {
     struct percentile p;
+    bool sure = true;
     *value = NAN;
     if (c->size && c->size != r->size)
         return VERDICT_NONE;
-    if (c->metric && (r->stats->count || c->metric->unit != UNIT_TIME))
+    if (*c->counter)
+        *value = counter_value(c, r, &sure);
+    else if (c->metric && (r->stats->count || c->metric->unit != UNIT_TIME))
         *value = c->metric->get(r);
     else if (!c->metric && !report_percentile(r, c->percent, &p))
         *value = p.us;
@@ -294,6 +326,10 @@ enum verdict condition_judge(const struct condition *c, const struct result *r, 
                : c->relation == AT_MOST ? *value <= c->bound
                : c->relation == ABOVE   ? *value > c->bound
                                         : *value < c->bound;
+    /* What is not known could only be larger. */
+    bool above = c->relation == ABOVE || c->relation == AT_LEAST;
+    if (!sure && met != above)
+        return VERDICT_UNKNOWN;
     return met ? VERDICT_FAILED : VERDICT_PASSED;
 }
 
@@ -304,7 +340,7 @@ double condition_needs(const struct condition *c)
 
 void condition_value(const struct condition *c, double value, char *text, size_t room)
 {
-    enum unit unit = c->metric ? c->metric->unit : UNIT_TIME;
+    enum unit unit = unit_of(c);
     if (unit == UNIT_TIME)
         snprintf(text, room, "%.3f us", value);
     else if (unit == UNIT_BYTES)

@@ -58,7 +58,9 @@ struct condition {
     const char *text;
     const struct metric *metric; /* NULL: a percentile */
     double percent;
-    uint64_t size; /* 0: any */
+    char counter[COUNTER_NAME]; /* "": the metric is no counter */
+    int end;                    /* of a counter: its rank; -1: the larger one of both ends */
+    uint64_t size;              /* 0: any */
     int relation;
     double bound;
     unsigned kilo; /* of the tool's KB/s */
@@ -82,6 +84,14 @@ double condition_needs(const struct condition *condition);
 
 /* The value with its unit. */
 void condition_value(const struct condition *condition, double value, char *text, size_t room);
+
+/* A counter of a condition: of one end, or the larger one of both, and the largest of all devices;
+ * "errors" is the sum of all that count errors. Not a number if it is not known; *sure: no other
+ * value could be larger. */
+double counter_value(const struct condition *condition, const struct result *result, bool *sure);
+
+/* Lines about the counters of a result, one per end and device. */
+void counters_print(const struct counted *counted, const char *which, uint64_t size, FILE *out);
 
 /* ---- formats that are written at the end, whole ---- */
 
@@ -144,6 +154,9 @@ int document_save_csv(struct document *document, const char *path);
 
 /* A field of CSV, quoted if needed, and the comma after it. */
 void csv_field(FILE *out, const char *text, size_t length);
+
+/* The object "counters" of a result, if they were asked for. */
+void counters_document(struct json *json, const struct facts *facts, const struct result *result);
 
 /* The object "options": all of a run, or those that are not as in but. */
 void options_write(struct json *json, const struct opt_set *set, const struct opt_set *but);

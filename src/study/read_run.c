@@ -288,6 +288,8 @@ static int read_more(struct reader *r, const json_t *object, const char *where,
         status = read_member(r, object, where, "method", step_fields, result);
     if (!status)
         status = read_member(r, object, where, "fabric", library_fields, result);
+    if (!status)
+        status = check_counters(r, object, where);
     return status ? status : check_hints(r, object, where);
 }
 

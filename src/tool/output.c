@@ -35,6 +35,13 @@ static void find(struct output *o, int i, const struct result *result)
                 (unsigned long long)result->size, result->sampling.resolution_ns);
         return;
     }
+    if (verdict == VERDICT_UNKNOWN && *c->counter) {
+        o->unsure++;
+        fprintf(o->findings.out,
+                "cannot tell whether %s: %ssize %llu: not all of it is known, see the counters\n",
+                c->text, label, (unsigned long long)result->size);
+        return;
+    }
     if (verdict == VERDICT_UNKNOWN) {
         o->unsure++;
         fprintf(o->findings.out,
@@ -71,6 +78,25 @@ static void say_unresolved(const struct output *o)
         warn("not resolved: %s", o->unresolved_text);
     else if (o->unresolved)
         warn("not resolved: %u results, first %s", o->unresolved, o->unresolved_text);
+}
+
+/* ---- counters ---- */
+
+/* Ends without any are said once. */
+static void note_counters(struct output *o, const struct result *r)
+{
+    const char *which = o->entry.facts->spec->counters;
+    bool none = r->counters.pairs;
+    for (unsigned i = 0; i < 2 * r->counters.pairs; i++)
+        none &= *r->counters.ends[i].why != '\0';
+    if (!*which || !o->counters.out || (none && o->without_counters))
+        return;
+    o->without_counters |= none;
+    if (r->counters.pairs)
+        counters_print(&r->counters, which, r->size, o->counters.out);
+    else
+        fprintf(o->counters.out, "counters: size %llu: n/a (it was not measured to its end)\n",
+                (unsigned long long)r->size);
 }
 
 /* ---- what bench tells ---- */
@@ -129,6 +155,7 @@ static void add(struct output *o, const struct result *result)
     entry.memcpy_bytes_per_s = *o->request->json ? ceiling_memcpy(entry.facts, result->size) : NAN;
     document_add(&o->document, &entry);
     note_unresolved(o, result);
+    note_counters(o, result);
     for (int i = 0; i < o->condition_count; i++)
         find(o, i, &shown);
 }
@@ -202,15 +229,19 @@ int output_bar(const struct output_request *w)
     return given ? fail(-EINVAL, "%s is for the client: a server measures nothing", given) : 0;
 }
 
-static int parse_conditions(struct output *o, unsigned kilo)
+static int parse_conditions(struct output *o, const struct output_author *author)
 {
+    const struct spec *spec = author->set->base;
     char *rest = o->text, *one;
     int status = 0;
     snprintf(o->text, sizeof o->text, "%s", o->request->fail_if);
     while (rest && *rest && !status && (one = strsep(&rest, "\n"))) {
         if (o->condition_count == OUTPUT_CONDITIONS)
             return fail(-EINVAL, "--fail-if: at most %d conditions", OUTPUT_CONDITIONS);
-        status = condition_parse(one, kilo, &o->conditions[o->condition_count++]);
+        struct condition *c = &o->conditions[o->condition_count++];
+        status = condition_parse(one, author->kilo, c);
+        if (!status && *c->counter && !*spec->counters)
+            status = fail(-EINVAL, "--fail-if \"%.80s\": needs --report-counters", one);
     }
     return status;
 }
@@ -239,14 +270,16 @@ int output_open(struct output *o, const struct output_request *request,
                              strcmp(request->json, "-") == 0 || strcmp(request->csv, "-") == 0};
     int status = report_percentiles(request->percentiles, o->percentiles);
     if (!status)
-        status = parse_conditions(o, author->kilo);
+        status = parse_conditions(o, author);
     if (!status)
         status = check_files(request);
     if (!status)
         status = document_open(&o->document, author->tool, author->argc, author->argv, author->set,
                                o->percentiles);
-    if (!status)
+    if (!status) {
         o->findings.out = open_memstream(&o->findings.bytes, &o->findings.length);
+        o->counters.out = open_memstream(&o->counters.bytes, &o->counters.length);
+    }
     o->open = !status;
     /* A reader that closes the pipe to the table still gets its document. */
     if (o->open && (*request->json || *request->csv))
@@ -270,17 +303,18 @@ static void find_idle(struct output *o)
     }
 }
 
-static void say_findings(struct output *o)
+/* Forgets them, having passed on each line; NULL: to nobody. */
+static void take_lines(struct membuf *lines, void (*take)(const char *line))
 {
     char *rest, *one;
-    if (!o->findings.out)
+    if (!lines->out)
         return;
-    fclose(o->findings.out);
-    rest = o->findings.bytes;
-    while (rest && *rest && (one = strsep(&rest, "\n")))
-        shell_say(one);
-    free(o->findings.bytes);
-    o->findings = (struct membuf){0};
+    fclose(lines->out);
+    rest = lines->bytes;
+    while (take && rest && *rest && (one = strsep(&rest, "\n")))
+        take(one);
+    free(lines->bytes);
+    *lines = (struct membuf){0};
 }
 
 /* What a run that was good comes to if its results cannot be written. */
@@ -314,10 +348,8 @@ void output_drop(struct output *o)
     if (!o->open)
         return;
     shell_listen(NULL, NULL);
-    if (o->findings.out)
-        fclose(o->findings.out);
-    free(o->findings.bytes);
-    o->findings = (struct membuf){0};
+    take_lines(&o->findings, NULL);
+    take_lines(&o->counters, NULL);
     document_close(&o->document);
     o->open = false;
 }
@@ -336,7 +368,8 @@ int output_close(struct output *o, int code, const char *reason)
     }
     if (code == EXIT_DONE)
         find_idle(o);
-    say_findings(o);
+    take_lines(&o->counters, shell_note);
+    take_lines(&o->findings, shell_say);
     if (code == EXIT_DONE)
         code = o->failed ? EXIT_THRESHOLD : o->unsure ? EXIT_UNSURE : EXIT_DONE;
     code = save(o, code, why);

@@ -31,7 +31,12 @@ struct output_request {
      .flags = OPT_OURS | OPT_REPEATS, \
      .help = "Exit with 3 if this holds for a result, such as\n" \
              "'p99 > 5us' or 'median@4K >= 800ns'; may be\n" \
-             "given again"}
+             "given again"}, \
+    {.name = "report-counters", .of = &spec_rows[SPEC_COUNTERS], .word = "LIST", \
+     .bare = COUNTERS_USUAL, .takes = (tools), .flags = OPT_OURS, \
+     .help = "How far the counters of both ends' network devices\n" \
+             "came, per size: all, \"errors\", or a list of names;\n" \
+             "on standard error and in JSON"}
 /* clang-format on */
 
 enum { OUTPUT_CONDITIONS = 32 };
@@ -57,6 +62,8 @@ struct output {
     char unresolved_text[256];          /* the first of them */
     unsigned failed, unsure;
     struct membuf findings; /* a line each */
+    struct membuf counters; /* likewise */
+    bool without_counters;  /* that neither end has any was said */
 };
 
 /* The author of a document. */

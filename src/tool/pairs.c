@@ -46,8 +46,10 @@ static void drop(struct pairs *p)
         close(p->fd);
     if (p->merged)
         stats_close(p->merged);
+    free(p->counters);
     p->page = NULL;
     p->merged = NULL;
+    p->counters = NULL;
     p->fd = -1;
     p->number = p->count = 0;
 }
@@ -66,6 +68,9 @@ int pairs_open(struct pairs *p, unsigned count, char **argv)
                      : map(p, length);
     if (!status)
         status = stats_open(&p->merged, 0);
+    p->counters = calloc(2 * count, sizeof *p->counters);
+    if (!status && !p->counters)
+        status = fail(-ENOMEM, "no memory for %u pairs", count);
     if (status) {
         drop(p);
         return status;

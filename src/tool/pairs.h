@@ -30,6 +30,7 @@ struct pairs {
     struct stats *merged;
     struct part list[PAIRS_MOST];
     struct parts parts;
+    struct counters *counters; /* pair 0: of both ends, once for all pairs on the same devices */
 };
 
 /* Was this process started for one pair of others? 1, and then number, count and the rest are

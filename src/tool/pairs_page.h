@@ -18,6 +18,7 @@ struct pairs_slot {
     struct part part;
     struct result result; /* its pointers are of no use to others */
     struct stats stats;
+    struct counters counters[2]; /* if the result has some */
 };
 
 struct pairs_page {

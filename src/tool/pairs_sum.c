@@ -57,6 +57,8 @@ static void hand_in(struct pairs *p, const struct result *r)
     slot->result = *r;
     if (r->stats)
         slot->stats = *r->stats;
+    if (r->counters.pairs)
+        memcpy(slot->counters, r->counters.ends, sizeof slot->counters);
     slot->part.count = r->count;
     slot->part.elapsed_s = r->elapsed_s;
     slot->part.reverse_count = r->reverse_count;
@@ -122,6 +124,28 @@ static void merge(struct pairs *p, struct result *sum)
     sum->latency_us.overall = p->merged->mean_ps * sum->us_per_unit;
 }
 
+static bool counted(const struct counted *all, const struct counters ends[2])
+{
+    for (unsigned i = 0; i < all->pairs; i++)
+        if (strcmp(all->ends[2 * i].device, ends[0].device) == 0 &&
+            strcmp(all->ends[2 * i + 1].device, ends[1].device) == 0)
+            return true;
+    return false;
+}
+
+/* Pairs on the same devices have read the same counters: the first of them is enough. */
+static void take_counters(struct pairs *p, struct result *sum)
+{
+    struct counted all = {.ends = p->counters};
+    for (unsigned i = 0; i < p->count; i++) {
+        const struct pairs_slot *slot = &p->page->slots[i];
+        if (!p->list[i].known || !slot->result.counters.pairs || counted(&all, slot->counters))
+            continue;
+        memcpy(p->counters + 2 * all.pairs++, slot->counters, sizeof slot->counters);
+    }
+    sum->counters = all;
+}
+
 static int sum_up(struct pairs *p, const struct result *mine)
 {
     struct result sum = *mine;
@@ -139,6 +163,7 @@ static int sum_up(struct pairs *p, const struct result *mine)
     }
     if (mine->stats)
         merge(p, &sum);
+    take_counters(p, &sum);
     sum.series = NULL;
     sum.parts = &p->parts;
     snprintf(why, sizeof why, "%s", fail_reason());

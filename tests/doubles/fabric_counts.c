@@ -2,7 +2,8 @@
 /* A fabric for tests, loaded as a module: another fabric, and a record of how often it is opened
  * and connected. A device is one of soft, or names its fabric: counts:cxi1, counts:ofi:tcp; a
  * process uses one fabric in this way. The file that WEFT_TEST_COUNTS names gets a line each,
- * "PID open" or "PID connect", by one write, so that processes can share it. */
+ * "PID open" or "PID connect", by one write, so that processes can share it. WEFT_TEST_DEVICE is
+ * the network device that is then said to carry it. */
 #include "fabric/fabric.h"
 
 #include <errno.h>
@@ -66,7 +67,11 @@ static int counts_open(struct fabric **fabric, const struct fabric_want *want,
         wanted.device = colon + 1;
     }
     note("open");
-    return inner->open(fabric, &wanted, facts);
+    int status = inner->open(fabric, &wanted, facts);
+    const char *device = getenv("WEFT_TEST_DEVICE");
+    if (!status && device)
+        snprintf(facts->device, sizeof facts->device, "%s", device);
+    return status;
 }
 
 const struct fabric_ops *weft_fabric(const struct fabric_host *host);

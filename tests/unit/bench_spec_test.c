@@ -185,8 +185,9 @@ static void a_row_that_is_missing_is_refused(void **state)
         expect_refused(&text, row->name);
         assert_contains(fail_reason(), "is missing");
     }
-    /* The layout and the clock: 0 is a choice of theirs. */
-    assert_int_equal(open, 2);
+    /* The layout and the clock: 0 is a choice of theirs; and counters, which nobody need ask for.
+     */
+    assert_int_equal(open, 3);
 }
 
 static void values_beyond_a_rows_limits_are_refused(void **state)
@@ -197,7 +198,7 @@ static void values_beyond_a_rows_limits_are_refused(void **state)
     for (const struct opt *row = spec_rows; row->name; row++) {
         const char *bad[] = {"", "-1", "x", "1 ", "0x1", "18446744073709551616", "1\r", "1;", NULL};
         char below[32], above[32];
-        if (!(row->flags & OPT_SHARED))
+        if (!(row->flags & OPT_SHARED) || row->type == OPT_TEXT)
             continue;
         snprintf(below, sizeof below, "%llu", (unsigned long long)row->min - 1);
         snprintf(above, sizeof above, "%llu", (unsigned long long)row->max + 1);
@@ -215,6 +216,21 @@ static void values_beyond_a_rows_limits_are_refused(void **state)
             assert_contains(fail_reason(), row->name);
         }
     }
+}
+
+static void counters_that_are_none_are_refused(void **state)
+{
+    static const char *const bad[] = {"../x", "a/b", "a,,b", "a b", "a;", "-1", "\033[2J"};
+    struct msg text;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(bad); i++) {
+        encode_defaults(&text);
+        assert_int_equal(msg_add(&text, "counters=%s\n", bad[i]), 0);
+        expect_refused(&text, bad[i]);
+    }
+    encode_defaults(&text);
+    assert_int_equal(msg_add(&text, "counters=%0*d\n", COUNTERS_WHICH, 0), 0);
+    expect_refused(&text, "a long list");
 }
 
 static void a_nul_anywhere_is_refused(void **state)
@@ -532,6 +548,7 @@ int main(void)
         cmocka_unit_test(lines_that_no_row_answers_to_are_refused),
         cmocka_unit_test(a_row_that_is_missing_is_refused),
         cmocka_unit_test(values_beyond_a_rows_limits_are_refused),
+        cmocka_unit_test(counters_that_are_none_are_refused),
         cmocka_unit_test(a_nul_anywhere_is_refused),
         cmocka_unit_test(a_spec_that_means_nothing_is_refused_from_outside_too),
         cmocka_unit_test(exactly_the_combinations_that_mean_something_are_taken),

@@ -92,6 +92,7 @@ void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
     snprintf(facts->form, sizeof facts->form, "cxi%u (libcxi%s)", info->dev_id,
              info->device_platform ? ", not an ASIC" : "");
     snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %u", info->nid, cxi->domain->pid);
+    snprintf(facts->device, sizeof facts->device, "cxi%u", info->dev_id);
     snprintf(facts->domain, sizeof facts->domain, "VNI %u", cxi->domain->vni);
     snprintf(facts->library, sizeof facts->library, "libcxi.so.1");
 }

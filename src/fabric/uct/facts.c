@@ -232,8 +232,10 @@ void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts
     hints(port, facts);
     gpus(port, facts);
     facts->follows_here = port->follows_here;
-    if (place->type == UCT_DEVICE_TYPE_NET)
+    if (place->type == UCT_DEVICE_TYPE_NET) {
         facts->link_bits_per_s = link_bits_per_s("", place->device);
+        snprintf(facts->device, sizeof facts->device, "%.63s", place->device);
+    }
     facts->why_no_service = "UCT has no services";
     name_library(facts->library, sizeof facts->library);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
