@@ -396,7 +396,8 @@ int main(int argc, char **argv)
     }
     double mean_ns = (double)(now_ns() - first_ns) / (double)count;
     qsort(samples, count, sizeof *samples, by_size);
-    printf("%.3f\n", (c.how == TOGETHER ? mean_ns : (double)samples[count / 2]) / 1000);
+    size_t middle = count / 2;
+    printf("%.3f\n", (c.how == TOGETHER ? mean_ns : (double)samples[middle]) / 1000);
     check(cuIpcCloseMemHandle(c.there), "letting go");
     close(keep);
     wait(NULL);
