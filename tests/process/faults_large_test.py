@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kills, stops and cut links with long messages under way, on every fabric: the end that is left
 ends in time, with a sentence, a document and without a crash, and nothing stays behind. Each round
-draws its fabric, operation, size, fault and moment. --seconds N or --rounds N; WEFT_SEED with
---round N of one fabric (--only) repeats one."""
+draws its fabric, operation, size, fault and moment; of several pairs of processes, one is hit.
+--seconds N or --rounds N, of the bandwidth tools alone with --lists; WEFT_SEED with --round N of one
+fabric (--only) repeats one."""
 import os
 import random
 import re
@@ -40,11 +41,23 @@ OPS = {"write": ("cxi_write_lat", *CXI), "read": ("cxi_read_lat", *CXI),
        "am_bw": (*PERF, "am_bw", "-O", "16"), "add_mr": (*PERF, "add_mr", "-O", "16"),
        "put_bw both ways": (*PERF, "put_bw", "-O", "8", "--bidir"),
        "get both ways": (*PERF, "get", "-O", "8", "--bidir")}
+LIST = ("-n", "1000000000000", "-l", "2")
+LISTS = {"list of writes": ("cxi_write_bw", *LIST), "list of reads": ("cxi_read_bw", *LIST),
+         "list of sends": ("cxi_send_bw", *LIST), "list of pulls": ("cxi_send_bw", *LIST, "-R"),
+         "list of atomics": ("cxi_atomic_bw", *LIST, "--fetching"),
+         "writes both ways": ("cxi_write_bw", *LIST, "-b"),
+         "sends both ways": ("cxi_send_bw", *LIST, "-b"),
+         "two lists of writes": ("cxi_write_bw", *LIST, "--procs", "2"),
+         "two lists of sends": ("cxi_send_bw", *LIST, "--procs", "2"),
+         "two lists of reads": ("cxi_read_bw", *LIST, "--procs", "2")}
+OPS = LISTS if "--lists" in sys.argv else {**OPS, **LISTS}
 COPIES = ("uct:posix", "uct:sysv")  # they have no other layout; their active messages are short
-ATOMICS = {"atomic", "fadd", "add_mr"}
+ATOMICS = {"atomic", "fadd", "add_mr", "list of atomics"}
+SENDS = {op for op in LISTS if "send" in op or "pull" in op}
+READS = {op for op in LISTS if "read" in op}
 LACKS = {"null": {"put_lat", "am_lat", "am_bw"},
-         "uct:cma": {"send", "rendezvous", "am_lat", "am_bw", *ATOMICS},
-         "uct:tcp": {"read", "get", "get both ways", *ATOMICS}}
+         "uct:cma": {"send", "rendezvous", "am_lat", "am_bw", *SENDS, *ATOMICS},
+         "uct:tcp": {"read", "get", "get both ways", *READS, *ATOMICS}}
 CUT = "cut the link"
 FAULTS = ("kill the client", "kill the server", "stop the client", "stop the server")
 BEGUN = rb"^Remote .*\n-+$|^\| # iterations .*\n\+-.*\+$"
@@ -72,6 +85,7 @@ class Plan:
         self.wait_s = chance.uniform(0, 0.3)
         self.at_there = chance.random() < 0.5
         self.verify = chance.random() < 0.2 and fabric != "null" and "both" not in self.op
+        self.child = self.op.startswith("two ") and not self.early and chance.random() < 0.7
         self.tool, *args = OPS[self.op]
         copies = fabric in COPIES
         if self.op.startswith("am"):
@@ -83,8 +97,9 @@ class Plan:
 
     def __str__(self):
         moment = f"{self.wait_s:.3f} s after {'the start' if self.early else 'the header'}"
+        whom = " of the second pair" if self.child else ""
         return (f"WEFT_SEED={SEED} --only '{self.fabric}:' --round {self.number}: "
-                f"{self.tool} {' '.join(self.args)}, {self.fault}, {moment}")
+                f"{self.tool} {' '.join(self.args)}, {self.fault}{whom}, {moment}")
 
 
 class Slow(Exception):
@@ -100,7 +115,8 @@ class Round:
         self.link = link = link_of(plan.fabric) if plan.fault == CUT else None
         tool, device = tap.tool_path(plan.tool), FABRICS[plan.fabric]
         more = {"env": self.traces.env, "cwd": folder, "limit": 4 * HANG_S}
-        self.server = Server(tool, "-d", device, "--timeout", str(TIMEOUT_S),
+        most = ("--max-procs", "2") if "--procs" in plan.args else ()
+        self.server = Server(tool, "-d", device, "--timeout", str(TIMEOUT_S), *most,
                              prefix=netns.inside(link.here) if link else (), **more)
         self.client = Client(tool, self.server, "-d", device, "--wait", "1", *plan.args,
                              "--json", self.path, address="10.99.0.1" if link else "127.0.0.1",
@@ -125,7 +141,12 @@ class Round:
             return (self.client, self.server), None, began
         hit, left = (self.client, self.server) if "client" in plan.fault else \
             (self.server, self.client)
-        hit.kill(signal.SIGKILL if plan.fault.startswith("kill") else signal.SIGSTOP)
+        number = signal.SIGKILL if plan.fault.startswith("kill") else signal.SIGSTOP
+        if plan.child:
+            (pid, _), = tap.children_of(hit.pid)
+            os.kill(pid, number)
+            return (hit, left), None, began
+        hit.kill(number)
         return (left,), hit, began
 
     def judge(self, end, since):
@@ -178,9 +199,11 @@ class Round:
         tap.equal(segments(self.traces.pids), [], "segments are left behind")
 
     def forget(self, dead):
-        """What has a name until both have it open is left by an end that is killed meanwhile."""
+        """What has a name until both have it open is left by an end that is killed meanwhile. UCX's names
+        say nothing of their owner; rounds of other fabrics run at the same time, and have none."""
+        ours = "ucx_shm_" if self.plan.fabric == "uct:posix" else str(dead.pid)
         for name in tap.shared_memory() - self.traces.shm:
-            if str(dead.pid) in name or name.startswith("ucx_shm_"):
+            if str(dead.pid) in name or name.startswith(ours):
                 try:
                     os.unlink(f"/dev/shm/{name}")
                 except OSError:
@@ -212,7 +235,7 @@ def attempt(plan):
         left, hit, since = one.strike()
         for end in left:
             one.judge(end, since)
-        if plan.fault.startswith("stop"):
+        if hit and plan.fault.startswith("stop"):
             one.wake(hit)
         one.end(hit)
     finally:
