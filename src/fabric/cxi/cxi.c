@@ -104,7 +104,8 @@ static int find_vni(struct weft_cxi *cxi, unsigned service, unsigned *vni)
     struct weft_cxi_svc_desc desc = {0};
     int status = cxi->calls->cxil_get_svc(cxi->dev, service, &desc);
     if (status)
-        return weft_cxi_host->fail(status, "cxi: no service %u on cxi%u: %s", service,
+        return weft_cxi_host->fail(status == -EINVAL ? -ENOENT : status,
+                                   "cxi: no service %u on cxi%u: %s", service,
                                    cxi->dev->info.dev_id, strerror(-status));
     if (!cassini_get(&desc, cxi_svc_desc__enable))
         return weft_cxi_host->fail(-EKEYREVOKED, "cxi: service %u of cxi%u is disabled", service,

@@ -59,6 +59,8 @@ int weft_cxi_batch(struct fabric *fabric, enum verb verb, const struct xfer *fir
 {
     struct weft_cxi *cxi = (struct weft_cxi *)fabric;
     unsigned places = batch->count < batch->slots ? batch->count : batch->slots;
+    if (verb != VERB_WRITE && verb != VERB_READ && verb != VERB_ATOMIC)
+        return -EAGAIN;
     int status = check(cxi, verb, first, places ? (places - 1) * batch->step : 0);
     if (status)
         return status;

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tools on the native cxi fabric, over the software Cassini of tests/doubles/cassini: every tool
+with its data checked, what the device says of itself, faults of the NIC, and ends that are killed."""
+import sys
+
+sys.dont_write_bytecode = True
+import itertools
+import os
+
+import tap
+from tap import Client, Server, check, ended, equal, header_value, one_sentence, rows_of, run, test
+
+_numbers = itertools.count()
+LATENCY = ("-n", "20", "--latency-gap", "0", "--warmup", "2", "--verify")
+LISTS = ("-n", "3", "-l", "16", "--warmup", "1", "--verify")
+
+
+def nics(**more):
+    """An environment with NICs that no other test has."""
+    return {"LD_LIBRARY_PATH": os.path.join(tap.build_folder(), "tests/doubles/cassini"),
+            "CASSINI_NAME": f"{os.getpid()}-{next(_numbers)}", **more}
+
+
+def tool(word):
+    return tap.tool_path(f"cxi_{word}")
+
+
+def good(word, *args, device="cxi:cxi0"):
+    return ended(run(tool(word), "-d", device, "--local", *args, env=nics()), 0)
+
+
+def between(word, *args, server=None, client=None):
+    """Server and client on two NICs, each with an environment of its own."""
+    env = nics()
+    one = Server(tool(word), "-d", "cxi:cxi0", "--timeout", "3", env={**env, **(server or {})})
+    two = Client(tool(word), one, "-d", "cxi:cxi1", "--timeout", "3", *args,
+                 env={**env, **(client or {})})
+    return one, two
+
+
+def failed(word, *args, code=1, **faults):
+    """What the client says when it fails, and that the server ends too."""
+    one, two = between(word, *args, **faults)
+    ended(two, code)
+    one.wait()
+    check(one.code is not None, one)
+    return one_sentence(two, f"cxi_{word}")
+
+
+# ---- every tool, every form of a command ----
+
+@test
+def latency_tools_move_what_they_say():
+    for word in ("write_lat", "read_lat", "send_lat"):
+        equal(len(rows_of(good(word, "-s", "1:4096", *LATENCY))), 13)
+    good("atomic_lat", *LATENCY)
+
+
+@test
+def commands_of_other_forms_move_the_same():
+    for args in (("--no-idc",), ("--no-ll",), ("--no-idc", "--no-ll", "--unrestricted"),
+                 ("--unrestricted",)):
+        good("write_lat", "-s", "8:512", *LATENCY, *args)
+    good("read_lat", "-s", "65536", "--unrestricted", *LATENCY)
+    for args in (("-R",), ("--no-idc",)):
+        good("send_lat", "-s", "8:32768", *LATENCY, *args)
+
+
+@test
+def atomics_of_other_forms_do_the_same():
+    for args in (("--fetching",), ("--no-idc", "--fetching"), ("--matching", "--fetching"),
+                 ("-A", "CSWAP", "-T", "UINT128", "--fetching"), ("-A", "MAX", "-T", "DOUBLE"),
+                 ("--unrestricted", "-A", "AXOR")):
+        good("atomic_lat", *LATENCY, *args)
+
+
+@test
+def bandwidth_tools_move_what_they_say():
+    for word in ("write_bw", "read_bw", "send_bw"):
+        good(word, "-s", "64:4096", *LISTS)
+    good("atomic_bw", *LISTS)
+
+
+@test
+def lists_of_other_forms_and_both_ways_move_the_same():
+    good("write_bw", "-s", "4096", "--no-hrp", "-b", *LISTS)
+    good("write_bw", "-s", "4096", "--unrestricted", *LISTS)
+    good("send_bw", "-s", "4096", "-R", "-b", *LISTS)
+    good("atomic_bw", "--fetching", "-b", *LISTS)
+
+
+# ---- the device ----
+
+@test
+def the_header_says_what_the_device_says():
+    one, two = between("write_lat", *LATENCY)
+    ended(two, 0)
+    ended(one, 0)
+    equal(header_value(two, "Local (client)"), "NIC 0x1a21 PID 0 VNI 10")
+    equal(header_value(two, "Remote (server)"), "NIC 0x1a20 PID 0")
+    check("libcxi" in header_value(two, "Fabric"), two)
+
+
+@test
+def services_are_the_devices_own():
+    process = good("write_lat", "-v", "2", *LATENCY)
+    check("VNI 77" in header_value(process, "Local (client)"), process)
+    for service, words in (("9", "disabled"), ("5", "no service 5")):
+        process = ended(run(tool("write_lat"), "-d", "cxi:cxi0", "--local", "-v", service,
+                            env=nics()), 1)
+        check(words in process.err, process)
+
+
+@test
+def a_device_or_library_that_is_not_there_is_named():
+    process = ended(run(tool("write_lat"), "-d", "cxi:cxi7", "--local", env=nics()), 1)
+    check('no device "cxi7"' in process.err, process)
+    process = ended(run(tool("write_lat"), "-d", "cxi:cxi0", "--local",
+                        env={"LD_LIBRARY_PATH": ""}), 1)
+    check("libcxi.so.1" in process.err, process)
+
+
+# ---- faults of the NIC: each ends in a sentence ----
+
+@test
+def a_revoked_service_is_named():
+    process = ended(run(tool("write_lat"), "-d", "cxi:cxi0", "--local",
+                        env=nics(CASSINI_FAULT="revoked")), 1)
+    check("logical network interface" in process.err and "revoked" in process.err, process)
+
+
+@test
+def errors_of_the_targets_nic_end_a_run():
+    check("PCIe" in failed("write_lat", "-n", "500", server={"CASSINI_FAULT": "error:60"}))
+    check("dropped" in failed("read_lat", "-n", "500", server={"CASSINI_FAULT": "dropped:60"}))
+    check("PCIe" in failed("write_bw", "-n", "20", "-l", "16", server={"CASSINI_FAULT": "error:60"}))
+
+
+@test
+def a_command_that_the_nic_refuses_ends_a_run():
+    check("refuses a command" in failed("write_lat", "-n", "500",
+                                        client={"CASSINI_FAULT": "bad_command:60"}))
+
+
+@test
+def an_event_queue_that_overflows_ends_a_run():
+    check("event queue was full" in failed("write_lat", "-n", "500",
+                                           client={"CASSINI_FAULT": "overflow:60"}))
+
+
+@test
+def a_lost_acknowledgement_ends_a_run_in_time():
+    for word in ("write_lat", "atomic_lat"):
+        check("within 3 s" in failed(word, "-n", "500", code=4,
+                                     server={"CASSINI_FAULT": "lost_ack:60"}))
+
+
+@test
+def a_nic_that_does_not_pull_by_itself_is_told_to():
+    one, two = between("send_lat", "-R", "-s", "20000", *LATENCY, server={"CASSINI_FAULT": "no_get"},
+                       client={"CASSINI_FAULT": "no_get"})
+    ended(two, 0)
+    ended(one, 0)
+
+
+# ---- ends that die ----
+
+@test
+def the_other_end_outlives_a_kill_and_says_so():
+    for word, victim in (("write_lat", 0), ("send_lat", 1), ("send_bw", 0), ("write_bw", 1)):
+        ends = between(word, "-D", "60")
+        ends[1].wait_for("Local \\(client\\)")
+        ends[victim].popen.kill()
+        ends[victim].wait()
+        other = ends[1 - victim]
+        other.wait()
+        check(other.code not in (0, None) and other.err.strip(), other)
+
+
+if __name__ == "__main__":
+    tap.main()
