@@ -487,7 +487,7 @@ static int add_many(struct end *end)
         double last = -1;
         int status = both_here(end, 2 * (i + 1));
         set_operand(end, added[i], 1);
-        for (unsigned n = 0; n < many(EACH) && !status; n++) {
+        for (unsigned n = 0; n < many(many(EACH)) && !status; n++) {
             unsigned how = n % 64 ? HINT(LL) & end->facts.honours : 0;
             status = add_one(end, added[i], CELLS_AT + i * 64, how);
             double fetched = number_of(added[i], end->bytes + RESULT_AT);
@@ -524,7 +524,7 @@ static void adds_by_two_processes_at_once_lose_none(void **state)
     assert_int_equal(status, 0);
     assert_int_equal(how, 0);
     for (size_t i = 0; i < LENGTH(added); i++) {
-        union value sum = value_of(added[i], 2 * many(EACH));
+        union value sum = value_of(added[i], 2 * many(many(EACH)));
         size_t size = amo_size(added[i]);
         assert_int_equal(ask(pair, "look", CELLS_AT + i * 64, size, 0),
                          digest((const char *)&sum, size));
