@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which fabric carries a run for which nobody named one: both ends say what they are and have, and
- * both decide alike. Nothing is loaded for it. */
+ * both decide alike. No module is loaded for it. */
 #include "fabric/choose.h"
 #include "fabric/fabric.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,13 +23,25 @@ bool fabric_real_cxi(const char *device)
     return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
+/* Can the device be used through its own library? Looked at only where there is such a device. */
+static bool native_cxi(const char *device)
+{
+    if (!fabric_real_cxi(device) || !module_exists("cxi"))
+        return false;
+    void *library = dlopen("libcxi.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (library)
+        dlclose(library);
+    return library;
+}
+
 int fabric_describe(const char *device, struct msg *text)
 {
     char host[64], network[64];
     host_id(host, sizeof host);
     host_network(network, sizeof network);
-    return msg_add(text, ".host=%s\n.network=%s\n.uct=%d\n.ofi=%d\n.cxi=%d\n", host, network,
-                   module_exists("uct"), module_exists("ofi"), fabric_real_cxi(device));
+    return msg_add(text, ".host=%s\n.network=%s\n.uct=%d\n.ofi=%d\n.cxi=%d\n.libcxi=%d\n", host,
+                   network, module_exists("uct"), module_exists("ofi"), fabric_real_cxi(device),
+                   native_cxi(device));
 }
 
 static bool has(const struct msg *text, const char *key)
@@ -70,6 +83,8 @@ int fabric_between(const struct msg *mine, const struct msg *theirs, const char 
     *why = "";
     if (device && has(mine, ".cxi") && has(theirs, ".cxi")) {
         *why = "a CXI device at both ends";
+        if (has(mine, ".libcxi") && has(theirs, ".libcxi"))
+            return put(text, room, "cxi:", device);
         return ofi ? put(text, room, "ofi:cxi/", device) : no_module(*why);
     }
     bool one_machine = same(mine, theirs, ".host");

@@ -56,7 +56,8 @@ int fabric_describe(const char *device, struct msg *text);
 bool fabric_one_machine(const struct msg *mine, const struct msg *theirs);
 
 /* Where neither end names a fabric: what to choose here, from two such texts; both ends come to the
- * same. With a bare device: a real CXI device, else soft on one machine, else libfabric over TCP;
+ * same. With a bare device: a real CXI device, through libcxi if both ends have
+ * that, else through libfabric; else soft on one machine, else libfabric over TCP;
  * without one: soft, else libfabric over TCP, or UCX over TCP if the ends trust each other. why is
  * "" or says more than that. */
 int fabric_between(const struct msg *mine, const struct msg *theirs, const char *device,

@@ -22,7 +22,7 @@ static void the_names_of_the_guarded_are_listed(void **state)
     (void)state;
     char text[100], little[9];
     fabric_guarded_names(text, sizeof text);
-    assert_string_equal(text, "soft, null, ofi:tcp, ofi:cxi");
+    assert_string_equal(text, "soft, null, ofi:tcp, ofi:cxi, cxi");
     fabric_guarded_names(little, sizeof little);
     assert_string_equal(little, "soft, nu");
 }
@@ -124,6 +124,27 @@ static void strangers_on_two_machines_meet_on_a_guarded_fabric(void **state)
     assert_true(fabric_guarded(between(NULL, false)));
 }
 
+static const char *between_nics(const char *mine, const char *theirs)
+{
+    static char text[FABRIC_DEVICE_MAX];
+    struct msg here, there;
+    const char *why;
+    assert_int_equal(msg_print(&here, ".host=a\n.network=1\n.ofi=1\n.cxi=1\n%s", mine), 0);
+    assert_int_equal(msg_print(&there, ".host=b\n.network=1\n.ofi=1\n.cxi=1\n%s", theirs), 0);
+    assert_int_equal(fabric_between(&here, &there, "cxi1", false, text, sizeof text, &why), 0);
+    assert_contains(why, "CXI device at both ends");
+    assert_true(fabric_guarded(text));
+    return text;
+}
+
+static void cxi_devices_meet_through_their_own_library_if_both_ends_have_it(void **state)
+{
+    (void)state;
+    assert_string_equal(between_nics(".libcxi=1\n", ".libcxi=1\n"), "cxi:cxi1");
+    assert_string_equal(between_nics(".libcxi=1\n", ".libcxi=0\n"), "ofi:cxi/cxi1");
+    assert_string_equal(between_nics("", ".libcxi=1\n"), "ofi:cxi/cxi1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +156,7 @@ int main(void)
         cmocka_unit_test(an_interface_is_found_by_its_address),
         cmocka_unit_test(an_interface_elsewhere_is_one_without_the_address),
         cmocka_unit_test(strangers_on_two_machines_meet_on_a_guarded_fabric),
+        cmocka_unit_test(cxi_devices_meet_through_their_own_library_if_both_ends_have_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
