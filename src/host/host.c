@@ -26,6 +26,7 @@ static void print_all(struct host_state *state, struct printer *printer)
     memory_section(state, printer);
     gpus_section(state, printer);
     network_section(state, printer);
+    cxi_section(state, printer);
     fabrics_section(state, printer);
     noise_measure(&state->noise, state->pair, state->usable);
     noise_section(state, printer);

@@ -19,6 +19,9 @@ void gpus_section(const struct host_state *state, struct printer *printer);
 void network_section(const struct host_state *state, struct printer *printer);
 void network_devices(const struct host_state *state, struct printer *printer);
 
+/* Link, firmware, services and counters of CXI devices, also by a child process. */
+void cxi_section(const struct host_state *state, struct printer *printer);
+
 /* Every fabric, each asked by a child process of its own. */
 void fabrics_section(const struct host_state *state, struct printer *printer);
 

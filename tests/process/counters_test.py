@@ -4,14 +4,13 @@ on trees of files that stand in the place of /sys."""
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import threading
 
 sys.dont_write_bytecode = True
-import functools
 import schema
 import tap
+from sysfs import Tree
 from tap import Client, Server, check, ended, equal, one_sentence, run, test
 
 TOOLS = [f"cxi_{op}_{what}" for op in ("write", "read", "send", "atomic") for what in ("lat", "bw")]
@@ -119,36 +118,6 @@ def what_is_typed_is_checked():
 
 
 # ---- on trees of files ----
-
-
-@functools.cache
-def need_mounts():
-    words = ["unshare", "-m", "mount", "--bind", "/tmp", "/sys"]
-    try:
-        made = subprocess.run(words, capture_output=True, check=False, timeout=20).returncode == 0
-    except FileNotFoundError:
-        made = False
-    if not made:
-        tap.skip("a folder cannot be put in the place of /sys: that takes root, and unshare")
-
-
-class Tree:
-    """A folder in the place of /sys; each end of a run gets its own."""
-
-    def __init__(self, where):
-        need_mounts()
-        self.root = pathlib.Path(tap.folder())
-        self.where = self.root / where
-        self.where.mkdir(parents=True)
-
-    def put(self, **values):
-        for name, value in values.items():
-            new = self.where / f".{name}"
-            new.write_text(f"{value}\n", encoding="utf-8")
-            new.rename(self.where / name)
-
-    def prefix(self):
-        return ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /sys && exec "$@"', str(self.root))
 
 
 def bumped(client, server, steps, args, device="ofi:tcp/lo", **more):

@@ -8,10 +8,11 @@ import shutil
 
 import schema
 import tap
+from sysfs import Tree
 from tap import check, equal
 
 WEFT = tap.tool_path("weft")
-SECTIONS = ["Machine", "Caches", "Clocks", "Memory", "GPUs", "Network devices", "Fabrics",
+SECTIONS = ["Machine", "Caches", "Clocks", "Memory", "GPUs", "Network devices", "CXI devices", "Fabrics",
             "Measured", "What will distort results"]
 
 
@@ -57,8 +58,8 @@ def json_has_the_same_content():
     document = schema.read(run.out, "weft-info")
     equal(run.err, "", run)
     equal((document["schema"], document["version"]), ("weft-info", 2))
-    equal(list(document)[3:], ["machine", "caches", "clocks", "memory", "gpus", "network", "fabrics",
-                               "measured", "findings"])
+    equal(list(document)[3:], ["machine", "caches", "clocks", "memory", "gpus", "network", "cxi",
+                               "fabrics", "measured", "findings"])
     fabrics = {fabric["name"]: fabric for fabric in document["fabrics"]}
     equal(fabrics["soft"]["devices"][0]["name"], "soft:cxi0")
     check(fabrics["soft"]["devices"][0]["details"], run)
@@ -68,6 +69,24 @@ def json_has_the_same_content():
     equal(tap.ended(info("--json", path), 0).out, "")
     with open(path, encoding="utf-8") as file:
         equal(json.load(file)["machine"]["host"], document["machine"]["host"])
+
+
+@tap.test
+def json_has_cxi_devices_and_what_cannot_be_read_of_them():
+    tree = Tree("class/cxi/cxi0/device/properties")
+    tree.put(link=1, speed=200000)
+    telemetry = tree.where.parent / "telemetry"
+    telemetry.mkdir()
+    (telemetry / "pct_spt_timeouts").write_text("3@1.5\n", encoding="utf-8")
+    services = tree.root / "kernel/debug/cxi/cxi0"
+    services.mkdir(parents=True)
+    (services / "services").write_text("ID: 1\n  Name:default\n  State:Disabled\n", encoding="utf-8")
+    run = tap.ended(tap.run(*tree.prefix(), WEFT, "info", "--json", "-"), 0)
+    device, = schema.read(run.out, "weft-info")["cxi"]
+    equal([missing["what"] for missing in device.pop("missing")],
+          ["nic_address", "cassini", "numa_node", "firmware"])
+    equal(device, {"name": "cxi0", "link": "up", "speed_mbits": 200000, "counters": {"pct_spt_timeouts": 3},
+                   "services": [{"id": 1, "name": "default", "enabled": False}]})
 
 
 def usage(words, *args):

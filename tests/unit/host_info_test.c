@@ -384,6 +384,60 @@ static void gpus_and_networks_are_named(void **state)
     free(text);
 }
 
+static void put_cxi(const char *file, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/sys/class/cxi/cxi0/device/%s", file);
+    put(path, text);
+}
+
+static void a_cxi_device_is_described(void **state)
+{
+    (void)state;
+    put_cxi("port/link", "up\n");
+    put_cxi("properties/speed", "200000\n");
+    put_cxi("properties/nid", "0x12345\n");
+    put_cxi("properties/cassini_version", "1.1\n");
+    put_cxi("numa_node", "1\n");
+    put_cxi("uc/qspi_blob_version", "1.5.53\n");
+    put_cxi("telemetry/hni_sts_rx_ok_octets", "77@1.5\n");
+    put_cxi("telemetry/hni_pcs_uncorrected_cw", "3@1.5\n");
+    put("/sys/kernel/debug/cxi/cxi0/services",
+        "Resources\n  Max   1\n\nRgroups:\nID: 1\n  Name:default\n  State:Disabled\n"
+        "  LNIs/RGID:1\n\nID: 5\n  Name:job\t\033[2J\n  State:Enabled\n");
+    struct host_state host = look();
+    char *text = printed(cxi_section, &host);
+    assert_string_equal(text, "CXI devices\n"
+                              "  cxi0            link up, 200 Gb/s, NIC 0x12345, Cassini 1.1, "
+                              "NUMA node 1, firmware 1.5.53\n"
+                              "    services      1 default (disabled), 5 job ?[2J (enabled)\n"
+                              "    errors        hni_pcs_uncorrected_cw 3\n");
+    free(text);
+    host.verbose = true;
+    text = printed(cxi_section, &host);
+    assert_non_null(strstr(text, "    counters      hni_sts_rx_ok_octets 77\n"));
+    free(text);
+}
+
+static void what_cannot_be_read_of_a_cxi_device_has_a_reason(void **state)
+{
+    (void)state;
+    put_cxi("properties/link", "0\n");
+    put_cxi("properties/speed", "-1\n");
+    put_cxi("numa_node", "-1\n");
+    put_cxi("telemetry/hni_pcs_uncorrected_cw", "0@1.5\n");
+    struct host_state host = look();
+    char *text = printed(cxi_section, &host);
+    assert_non_null(strstr(text, "  cxi0            link down\n"));
+    assert_non_null(strstr(text, "    errors        none (1 counters)\n"));
+    assert_non_null(strstr(text, "speed_mbits (/sys/class/cxi/cxi0/device/properties/speed: it has "
+                                 "no value)"));
+    assert_non_null(strstr(text, "services (/sys/kernel/debug/cxi/cxi0/services: No such file or "
+                                 "directory)"));
+    assert_null(strstr(text, "NUMA node"));
+    free(text);
+}
+
 /* Every file that is read, filled with the same bytes. */
 static void put_everywhere(const void *bytes, size_t length)
 {
@@ -428,6 +482,11 @@ static void put_everywhere(const void *bytes, size_t length)
         "/sys/class/net/eth0/device/current_link_width",
         "/sys/class/net/eth0/device/max_link_width",
         "/sys/class/infiniband/mlx5_0/ports/1/state",
+        "/sys/class/cxi/cxi0/device/port/link",
+        "/sys/class/cxi/cxi0/device/properties/speed",
+        "/sys/class/cxi/cxi0/device/numa_node",
+        "/sys/class/cxi/cxi0/device/telemetry/pct_spt_timeouts",
+        "/sys/kernel/debug/cxi/cxi0/services",
     };
     for (size_t i = 0; i < LENGTH(files); i++)
         put_bytes(files[i], bytes, length);
@@ -455,8 +514,8 @@ static void hostile_files_do_no_harm(void **state)
         put_everywhere(all[i].bytes, all[i].length);
         struct host_state host = look();
         caches_look(caches, LENGTH(caches), root);
-        void (*const shows[])(const struct host_state *,
-                              struct printer *) = {gpus_section, network_devices, checks_section};
+        void (*const shows[])(const struct host_state *, struct printer *) = {
+            gpus_section, network_devices, cxi_section, checks_section};
         for (size_t k = 0; k < LENGTH(shows); k++) {
             char *text = printed(shows[k], &host);
             for (const char *at = text; *at; at++)
@@ -583,6 +642,8 @@ int main(void)
         ON_FILES(irqbalance_and_missing_isolation_are_hints),
         ON_FILES(a_pcie_link_below_its_maximum_is_a_warning),
         ON_FILES(gpus_and_networks_are_named),
+        ON_FILES(a_cxi_device_is_described),
+        ON_FILES(what_cannot_be_read_of_a_cxi_device_has_a_reason),
         ON_FILES(hostile_files_do_no_harm),
         cmocka_unit_test(what_was_measured_is_plausible),
         cmocka_unit_test(the_answer_and_the_output_of_a_child_are_kept_apart),
