@@ -47,8 +47,15 @@ int weft_ofi_slingshot_request(struct fi_info *hints, const struct fabric_want *
     uint16_t vni = vni_of_job();
     tune(want);
     /* The default service needs no key; a network alone neither, the provider reads it itself. */
-    if (want->service <= DEFAULT_SERVICE || !vni)
+    if (want->service <= DEFAULT_SERVICE)
         return 0;
+    /* A key is service and network: without the second the provider would choose another service.
+     */
+    if (!vni || want->service > UINT32_MAX)
+        return weft_ofi_host->fail(-ENOENT,
+                                   "ofi: cxi needs the VNI of service %llu: set SLINGSHOT_VNIS to "
+                                   "it, or use -d cxi:cxi0, which asks the device",
+                                   (unsigned long long)want->service);
     int status = add_key(&hints->domain_attr->auth_key, &hints->domain_attr->auth_key_size,
                          (uint32_t)want->service, vni);
     return status ? status
