@@ -46,9 +46,9 @@ CASES = [
      ("ucx", ["-t", "put_bw", "-D", "bcopy", "-s", "4096", "-n", "3000000"], "ucx put_bw"), 1.0),
     ("uct:posix write 4 KiB", ["cxi_write_bw", "-d", "uct:posix", "-s", "4096", "-n", "6000"],
      ("ucx", ["-t", "put_bw", "-D", "bcopy", "-s", "4096", "-n", "3000000"], "ucx put_bw"), None),
-    ("ofi:tcp send 64 KiB", ["cxi_send_bw", "-d", "ofi:tcp", "-s", "65536", "-n", "60"],
-     ("rdm", ["tcp", "65536", LIST, "60"], "libfabric"), 0.97),
-    ("ofi:tcp send 64 KiB", ["cxi_send_bw", "-d", "ofi:tcp", "-s", "65536", "-n", "60"],
+    ("ofi:tcp send 64 KiB", ["cxi_send_bw", "-d", "ofi:tcp", "-s", "65536", "-n", "20"],
+     ("rdm", ["tcp", "65536", LIST, "20"], "libfabric"), 0.97),
+    ("ofi:tcp send 64 KiB", ["cxi_send_bw", "-d", "ofi:tcp", "-s", "65536", "-n", "20"],
      ("iperf3", [], "iperf3"), None),
 ]
 
