@@ -303,7 +303,7 @@ def behind_a_double_dash_stands_an_address():
 
 @test
 def devices_that_are_not_here_are_refused_with_a_list():
-    for device in ("cxi99", "nosuch:x", "foo", "cxi", "CXI0", "cxi00", "cxi-1", "cxi0 ",
+    for device in ("cxi99", "nosuch:x", "foo", "CXI0", "cxi00", "cxi-1", "cxi0 ",
                    "mlx5_1:1", ":", ":cxi0", "soft:cxi99", "soft:foo"):
         for role in ROLES:
             refused(1, *role, "-d", device, names=(device.removeprefix("soft:"), "cxi0"))
