@@ -284,7 +284,7 @@ static int iterate(struct run *run, uint64_t number, uint64_t count, bool keep, 
 }
 
 /* Several pairs: lists that do not count, until all pairs are here. So each is measured while all
- * others run. */
+ * others run. Ends that are in step have no lists of their own: they wait. */
 static int until_all(struct run *run, uint64_t *number)
 {
     struct report *report = run->out.report;
@@ -292,7 +292,7 @@ static int until_all(struct run *run, uint64_t *number)
     int met = report && report->ops->meet ? report->ops->meet(report, true) : 1;
     while (!met) {
         uint64_t done = 0, now_ms = clock_ms();
-        met = iterate(run, *number, 1, false, &done);
+        met = in_step(run) ? look(run) : iterate(run, *number, 1, false, &done);
         *number += done;
         if (!met && now_ms != looked_ms)
             met = peer_step(run->session->peer);

@@ -326,6 +326,9 @@ static int reported(struct run *run, const struct facts *facts)
         status = all_sizes(run);
     if (!report || !report->ops->end)
         return status;
+    /* Other pairs end by it too. */
+    if (status && report->ops->meet)
+        status = session_reason(run->session, status);
     snprintf(why, sizeof why, "%s", fail_reason());
     int told = report->ops->end(report, status);
     return status ? fail(status, "%s", why) : told;

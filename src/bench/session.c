@@ -32,13 +32,14 @@ void session_init(struct session *s)
     *s = (struct session){.why = "", .buffer = {.fd = -1}, .awake = stay_awake()};
 }
 
-/* The other end's death first looks like a fault of the fabric: wait a moment for the control
- * connection to tell. */
-static int real_reason(struct peer *peer, int status)
+int session_reason(struct session *s, int status)
 {
+    struct peer *peer = s->peer;
     char kept[1024];
     uint64_t since_ms = clock_ms();
     int gone = 0;
+    if (status == -EINTR || status == -ECONNRESET || status == -ETIMEDOUT)
+        return status;
     snprintf(kept, sizeof kept, "%s", fail_reason());
     while (!gone && clock_ms() - since_ms < GRACE_MS) {
         gone = peer_alive(peer);
@@ -52,8 +53,7 @@ int session_leave(struct session *s, int status)
 {
     if (!status || s->left || s->refused || !s->peer)
         return status;
-    if (status != -EINTR && status != -ECONNRESET && status != -ETIMEDOUT)
-        status = real_reason(s->peer, status);
+    status = session_reason(s, status);
     peer_end(s->peer, status, fail_reason());
     s->left = true;
     return status;

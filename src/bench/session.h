@@ -122,6 +122,10 @@ int session_serve(struct session *session, const struct offer *offer, const stru
 int session_run(struct session *session, const struct offer *offer, struct spec *spec, int wrong,
                 struct report *report);
 
+/* After a failure: the other end's death first looks like a fault of the fabric. Waits a moment for
+ * the control connection to tell; returns the status, or a better one. */
+int session_reason(struct session *session, int status);
+
 /* After a failure: sends the reason to the other end, once. Returns the status, or a better one. */
 int session_leave(struct session *session, int status);
 

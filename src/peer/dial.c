@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RETRY_MS = 50 };
+enum { RETRY_MS = 50, PROCESS_MS = 10000 };
 
 static bool reached_itself(int fd)
 {
@@ -79,16 +79,19 @@ int tcp_unanswered(uint64_t timeout_ms)
                 (double)timeout_ms / 1000);
 }
 
-/* Exchanges the nonces. The server may be busy, or none. */
+/* Exchanges the nonces. The server may be busy, or none. For a further connection it starts a
+ * process first. */
 static int say_hello(struct channel *c, const struct peer_terms *terms)
 {
-    uint64_t since_ms = clock_ms();
+    uint64_t since_ms = clock_ms(), most_ms = terms->timeout_ms;
+    if (terms->ticket && most_ms < PROCESS_MS)
+        most_ms = PROCESS_MS;
     int status = hello_begin(c, terms->secret);
     while (!status && !(status = hello_ready(c))) {
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
         status = names_stopped(terms);
-        if (!status && clock_ms() - since_ms > terms->timeout_ms)
-            status = tcp_unanswered(terms->timeout_ms);
+        if (!status && clock_ms() - since_ms > most_ms)
+            status = tcp_unanswered(most_ms);
         if (!status)
             poll(&data, 1, RETRY_MS);
     }

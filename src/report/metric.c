@@ -50,7 +50,7 @@ int report_percentiles(const char *text, double list[REPORT_PERCENTILES + 1])
 int report_percentile(const struct result *r, double percent, struct percentile *p)
 {
     double at = NAN, low = NAN, high = NAN;
-    int status = stats_percentile(r->stats, percent / 100, &at);
+    int status = r->stats ? stats_percentile(r->stats, percent / 100, &at) : -ENODATA;
     if (!status)
         stats_interval(r->stats, percent / 100, &low, &high);
     *p = (struct percentile){.percent = percent,

@@ -39,29 +39,16 @@ static struct command running;
 
 /* ---- what this end brings ---- */
 
-static int find_gpu(const struct cxi_options *o, int64_t device, char memory[SESSION_MEMORY],
-                    unsigned *count)
-{
-    const struct memory_ops *kind;
-    if (device < 0)
-        return 0;
-    int status = gpu_find((enum memory_vendor)o->gpu_type, (unsigned)device, &kind, count);
-    if (status && !*count)
-        return fail(status, "Invalid GPU type or unable to find GPU libraries: %s", fail_reason());
-    if (!status)
-        snprintf(memory, SESSION_MEMORY, "%s:%u", kind->name, (unsigned)device);
-    return status;
-}
-
 /* How many there are is in the header of a bandwidth tool, if the end that prints it uses one. */
 static int find_gpus(struct command *c)
 {
     const struct cxi_options *o = &c->options;
     bool server = !o->address && !o->local, lists = method_of(&o->spec)->lists;
     unsigned client_count = 0, count = 0;
-    int status = server ? 0 : find_gpu(o, o->tx_gpu, c->offer.memory[PEER_CLIENT], &client_count);
+    int status =
+        server ? 0 : cxi_find_gpu(o, o->tx_gpu, c->offer.memory[PEER_CLIENT], &client_count);
     if (!status && !o->address)
-        status = find_gpu(o, o->rx_gpu, c->offer.memory[PEER_SERVER], &count);
+        status = cxi_find_gpu(o, o->rx_gpu, c->offer.memory[PEER_SERVER], &count);
     if (lists)
         c->options.gpus = c->own.options.gpus =
             server || (c->tool->alone && count) ? count : client_count;
@@ -205,6 +192,9 @@ static int client(struct command *c, const char *address, unsigned port)
         return pairs_close(&c->pairs, session_close(s, status));
     s->peer = peer;
     status = start_pairs(c, &answer, address, port);
+    /* Nothing is sent meanwhile: the server watches this connection while it gathers the others. */
+    if (!status)
+        status = pairs_meet(&c->pairs, peer);
     if (!status)
         status = measure(c, &answer);
     status = session_close(s, session_leave(s, status));
@@ -283,22 +273,29 @@ static int serve(void *arg, struct peer *peer, int answered)
     return pairs_close(&c->pairs, status);
 }
 
+static struct service service_of(struct command *c)
+{
+    return (struct service){.bind = c->own.options.bind,
+                            .access = &c->own.options.access,
+                            .device = c->offer.vouched ? c->offer.device : "",
+                            .port = (unsigned)c->options.port,
+                            .loop = c->options.loop,
+                            .timeout_ms = c->options.spec.timeout_ms,
+                            .pairs = &c->pairs,
+                            .arg = c,
+                            .agree = agree,
+                            .serve = serve};
+}
+
 static int server(struct command *c)
 {
-    struct service service = {.bind = c->own.options.bind,
-                              .access = &c->own.options.access,
-                              .device = c->offer.vouched ? c->offer.device : "",
-                              .port = (unsigned)c->options.port,
-                              .loop = c->options.loop,
-                              .timeout_ms = c->options.spec.timeout_ms,
-                              .pairs = &c->pairs,
-                              .arg = c,
-                              .agree = agree,
-                              .serve = serve};
-    int status = session_prepare(&c->session, &c->offer, &c->options.spec, true);
-    if (!status)
-        status = c->options.member ? serve_connection(&service, c->pairs.connection)
-                                   : serve_clients(&service);
+    const struct service service = service_of(c);
+    /* Another pair's client waits already, and is told what cannot be had. */
+    int status = c->options.member
+                     ? serve_connection(&service, c->pairs.connection)
+                     : session_prepare(&c->session, &c->offer, &c->options.spec, true);
+    if (!status && !c->options.member)
+        status = serve_clients(&service);
     return pairs_close(&c->pairs, session_close(&c->session, status));
 }
 
@@ -408,11 +405,11 @@ static int prepare(struct command *c, int argc, char **argv)
     if (status || o->help || o->version || o->list)
         return status;
     o->member = c->pairs.page;
+    if (o->member)
+        pairs_access(&c->pairs, &o->access);
     status = cxi_check(o, &c->set);
     if (!status)
         place_device(o->devices, c->pairs.number % o->device_count, o->device);
-    if (!status && o->member)
-        pairs_access(&c->pairs, &o->access);
     c->own.options = *o;
     memcpy(c->own.origin, c->set.origin, sizeof c->own.origin);
     if (!status)
@@ -420,6 +417,11 @@ static int prepare(struct command *c, int argc, char **argv)
     if (!status)
         status = prepare_output(c, argc, argv);
     session_init(&c->session);
+    /* A pair's client waits for this server already. */
+    if (status && o->member && c->pairs.connection >= 0) {
+        const struct service service = service_of(c);
+        serve_refusal(&service, c->pairs.connection, status);
+    }
     return status;
 }
 

@@ -80,6 +80,11 @@ int cxi_check_device(const char *device);
 int cxi_loopback(struct session *session, const struct offer *offer, struct spec *spec, int64_t cpu,
                  struct report *report);
 
+/* The memory of a GPU by its number, as memory is named, if that is not -1; count: how many there
+ * are. */
+int cxi_find_gpu(const struct cxi_options *options, int64_t device, char memory[SESSION_MEMORY],
+                 unsigned *count);
+
 struct pairs;
 
 /* How many pairs the client wants, within the bounds of this server and what its user gave; mine:

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool given(const struct opt_set *set, const char *name)
@@ -134,6 +135,22 @@ int cxi_check(struct cxi_options *o, struct opt_set *set)
         spec->local.interval_ms = o->interval_s * 1000;
     spec_settle(spec);
     return spec_check(spec);
+}
+
+/* ---- GPUs ---- */
+
+int cxi_find_gpu(const struct cxi_options *o, int64_t device, char memory[SESSION_MEMORY],
+                 unsigned *count)
+{
+    const struct memory_ops *kind;
+    if (device < 0)
+        return 0;
+    int status = gpu_find((enum memory_vendor)o->gpu_type, (unsigned)device, &kind, count);
+    if (status && !*count)
+        return fail(status, "Invalid GPU type or unable to find GPU libraries: %s", fail_reason());
+    if (!status)
+        snprintf(memory, SESSION_MEMORY, "%s:%u", kind->name, (unsigned)device);
+    return status;
 }
 
 /* ---- what a server grants ---- */

@@ -276,11 +276,19 @@ int pairs_watch(void *arg)
 
 /* ---- the end ---- */
 
+bool pairs_rests(const struct pairs *p, unsigned number)
+{
+    siginfo_t facts = {.si_pid = 0};
+    pid_t child = p->children[number];
+    return !child || (!waitid(P_PID, (id_t)child, &facts, WSTOPPED | WNOHANG | WNOWAIT) &&
+                      facts.si_pid == child && facts.si_code == CLD_STOPPED);
+}
+
 static void end_child(struct pairs *p, unsigned number, uint64_t until_ms)
 {
     pid_t child = p->children[number];
-    uint64_t now_ms = clock_ms();
-    if (!child || child_wait(child, until_ms > now_ms ? until_ms - now_ms : 1) != -1)
+    uint64_t now_ms = clock_ms(), most_ms = until_ms > now_ms ? until_ms - now_ms : 1;
+    if (!child || child_wait(child, pairs_rests(p, number) ? 1 : most_ms) != -1)
         return;
     kill(child, SIGKILL);
     child_wait(child, CHILD_KILLED_MS);

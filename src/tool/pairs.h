@@ -26,7 +26,7 @@ struct pairs {
     uint64_t looked_ms, timeout_ms;
     pid_t children[PAIRS_MOST]; /* 0: none, or it has ended */
     struct result held;         /* pair 0: of a run cut short, its own row */
-    bool cut_short;
+    bool cut_short, begun;      /* begun: the sum's report knows of the run */
     struct stats *merged;
     struct part list[PAIRS_MOST];
     struct parts parts;
@@ -58,6 +58,9 @@ char *pairs_ticket(struct pairs *pairs);
 int pairs_start(struct pairs *pairs);
 int pairs_gather(struct pairs *pairs, struct listener *listener, const struct peer_terms *terms,
                  struct peer *first);
+
+/* Waits until all pairs of this end have come here; peer is this one's other end. */
+int pairs_meet(struct pairs *pairs, struct peer *peer);
 
 /* For every wait, a struct peer_watch's: the failure of another pair. */
 int pairs_watch(void *pairs);

@@ -47,6 +47,9 @@ int pairs_lose(struct pairs *pairs, unsigned by, int status);
 /* That, as this process's error message. */
 int pairs_reason(const struct pairs *pairs);
 
+/* Has the process that pair 0 started for another pair ended, or was it stopped? */
+bool pairs_rests(const struct pairs *pairs, unsigned number);
+
 /* Meetings and the sum: pairs_sum.c. */
 extern const struct report_ops pairs_ops;
 

@@ -29,24 +29,31 @@ static int64_t cpu_of(const struct msg *about)
     return msg_number(about, "ran_on", &cpu) ? -1 : (int64_t)cpu;
 }
 
+int pairs_meet(struct pairs *p, struct peer *peer)
+{
+    int met = p->page ? meet(&p->report, true) : 1;
+    while (!met) {
+        met = peer_alive(peer);
+        poll(NULL, 0, 1);
+        if (!met)
+            met = meet(&p->report, false);
+    }
+    return met < 0 ? met : 0;
+}
+
 /* Nothing is shown before every pair is connected. */
 static int on_begin(struct report *report, const struct facts *facts)
 {
     struct pairs *p = (struct pairs *)report;
     struct part *part = &pairs_own(p)->part;
-    int met = meet(report, true);
-    while (!met) {
-        met = peer_alive(facts->session->peer);
-        poll(NULL, 0, 1);
-        if (!met)
-            met = meet(report, false);
-    }
-    if (met < 0)
-        return met;
+    int status = pairs_meet(p, facts->session->peer);
+    if (status)
+        return status;
     memcpy(part->device, pairs_own(p)->device, sizeof part->device);
     part->cpus[PEER_CLIENT] = cpu_of(&facts->about[!facts->initiator]);
     part->cpus[PEER_SERVER] = cpu_of(&facts->about[facts->initiator]);
-    return p->number || !p->sum->ops->begin ? 0 : p->sum->ops->begin(p->sum, facts);
+    p->begun = !p->number;
+    return p->begun && p->sum->ops->begin ? p->sum->ops->begin(p->sum, facts) : 0;
 }
 
 /* ---- the sum ---- */
@@ -83,7 +90,7 @@ static void await_parts(struct pairs *p)
         lost_ms = lost && !lost_ms ? clock_ms() : lost_ms;
         waits = false;
         for (unsigned i = 1; i < p->count; i++)
-            waits |= !is_here(p, i) && (!lost || p->children[i]);
+            waits |= !is_here(p, i) && !(lost && pairs_rests(p, i));
         waits &= !lost || clock_ms() - lost_ms < PARTS_MS;
         if (waits)
             poll(NULL, 0, 1);
@@ -195,7 +202,7 @@ static int on_end(struct report *report, int status)
     struct pairs *p = (struct pairs *)report;
     if (status)
         pairs_lose(p, p->number, status);
-    if (p->number)
+    if (!p->begun)
         return 0;
     int told = p->cut_short ? sum_up(p, &p->held) : 0;
     int last = p->sum->ops->end ? p->sum->ops->end(p->sum, status) : 0;

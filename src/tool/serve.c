@@ -151,6 +151,20 @@ int serve_connection(const struct service *s, int fd)
     return status;
 }
 
+void serve_refusal(const struct service *s, int fd, int status)
+{
+    const struct peer_terms terms = terms_of(s);
+    struct msg greeting;
+    struct peer *peer;
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    if (!tcp_adopt(fd, &terms, &peer, &greeting)) {
+        peer_end(peer, status, why);
+        peer_close(peer);
+    }
+    fail(status, "%s", why);
+}
+
 int serve_clients(const struct service *s)
 {
     const struct peer_terms terms = terms_of(s);

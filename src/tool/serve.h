@@ -44,6 +44,9 @@ int serve_clients(const struct service *service);
 /* One client, on a connection that another process of this server has accepted. */
 int serve_connection(const struct service *service, int fd);
 
+/* The same, but all that it is told is this failure. */
+void serve_refusal(const struct service *service, int fd, int status);
+
 /* Standard output of a server: a reader that has gone, as `server | head -1` does, does not end it,
  * and what nobody reads is dropped. */
 FILE *serve_output(void);

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Several pairs of processes that measure together: --procs N, and -d A,B."""
-import json
 import os
 import re
 import signal
@@ -8,7 +7,6 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-import netns
 import schema
 import tap
 from tap import Client, Process, Server, Traces, check, ended, equal, run, sentences, skip, test
@@ -17,7 +15,7 @@ WRITE, READ, SEND, ATOMIC, LAT, WEFT = map(
     tap.tool_path, ("cxi_write_bw", "cxi_read_bw", "cxi_send_bw", "cxi_atomic_bw", "cxi_write_lat",
                     "weft"))
 QUICK = ("-n", "20", "-l", "32")
-ROW = re.compile(r"^ *(\d+)  +(\d+|-)  +([\d.]+)  +([\d.]+)(?:  (\S+))?$", re.M)
+ROW = re.compile(r"^ *(\d+)  +(\d+|-)  +([\d.]+)  +([\d.]+)((?:  +\S+)*)$", re.M)
 PAIR = re.compile(r"^\S+: size (\d+), pair (\d+) \((\S+?)(?:, CPU \d+ to \d+)?\): ([\d.]+) MB/s$", re.M)
 
 
@@ -47,17 +45,17 @@ def near(got, wanted, share=1e-6):
 # ---- sums ----
 
 def adds_up(tool, *args):
-    client, found, path = document(tool, "--local", "--procs", "3", *QUICK, *args)
+    lists, list_size, count = 5, 16, 3
+    client, found, path = document(tool, "--local", "--procs", "3", "-n", "5", "-l", "16", *args)
     for row, result in zip(rows(client), found["results"], strict=True):
         pairs = result["pairs"]
-        equal(len(pairs), 3)
-        equal([pair["operations"] for pair in pairs], [20 * 32] * 3)
-        equal([int(row[1]), result["operations"]], [3 * 20 * 32] * 2)
+        equal([pair["operations"] for pair in pairs], [lists * list_size] * count)
+        equal([int(row[1]), result["operations"]], [count * lists * list_size] * 2)
         near(result["bytes_per_s"], sum(pair["bytes_per_s"] for pair in pairs))
         near(result["messages_per_s"], sum(pair["messages_per_s"] for pair in pairs))
         near(result["elapsed_s"], max(pair["elapsed_s"] for pair in pairs))
         check(tap.fits(row[2], sum(map(rate, pairs)) * result["size"] / 1e6), client, pairs)
-        equal(result["count"], 3 * 20, "the list times of all pairs are samples")
+        equal(result["count"], count * lists, "the list times of all pairs are samples")
         said = [line for line in PAIR.findall(client.err) if line[0] == row[0]]
         equal([line[1] for line in said], ["0", "1", "2"], client)
         for line, pair in zip(said, pairs):
@@ -68,7 +66,8 @@ def adds_up(tool, *args):
 
 for _name, _tool, _args in (("write", WRITE, ("-s", "64:4K", "--verify")), ("read", READ, ()),
                             ("send", SEND, ("--verify",)), ("atomic", ATOMIC, ("--verify",)),
-                            ("write both ways", WRITE, ("-b",)), ("send both ways", SEND, ("-b",))):
+                            ("write both ways", WRITE, ("-b",)),
+                            ("send both ways", SEND, ("-b", "--verify"))):
     tap.add(f"{_name}: the row is the sum of three pairs, which stderr and the document have", adds_up,
             _tool, *_args)
 
@@ -108,17 +107,21 @@ def one_pair_is_as_without_the_option():
 
 # ---- devices ----
 
-@test
-def devices_have_a_row_each_and_a_sum():
-    client, found, _ = document(WRITE, "--local", "-d", "cxi0,soft:cxi1", *QUICK, "-s", "4K:8K")
+def devices(*more):
+    client, found, _ = document(WRITE, "--local", "-d", "cxi0,soft:cxi1", *QUICK, "-s", "4K:8K",
+                                *more)
     table = rows(client)
-    equal([(row[0], row[4]) for row in table],
+    equal([(row[0], row[-1].split()[-1]) for row in table],
           [(size, name) for size in ("4096", "8192") for name in ("cxi0", "soft:cxi1", "sum")], client)
     for one, other, both in (table[:3], table[3:]):
         check(abs(float(one[2]) + float(other[2]) - float(both[2])) < 0.02, client)
         equal(int(one[1]) + int(other[1]), int(both[1]))
     equal([pair["device"] for pair in found["results"][0]["pairs"]], ["cxi0", "soft:cxi1"])
     equal(tap.header_value(client, "Pairs"), "2")
+
+
+tap.add("devices have a row each and a sum", devices)
+tap.add("devices have a row each and a sum, and percentiles", devices, "--percentiles", "50")
 
 
 @test
@@ -150,8 +153,8 @@ def counts_that_make_no_sense_are_refused_in_a_sentence():
 @test
 def a_server_bounds_the_pairs_of_its_clients():
     server = Server(WRITE, "--max-procs", "2", "--procs", "2")
-    for count, code, words in (("3", 1, "3 pairs, and the server allows 2: start it with --max-procs 3"),
-                               ("1", 2, "1 pairs, the server 2: give both the same --procs")):
+    for count, words in (("3", "3 pairs, and the server allows 2: start it with --max-procs 3"),
+                         ("1", "1 pairs, the server 2: give both the same --procs")):
         client = run(WRITE, "127.0.0.1", "-p", server.port, *QUICK, "--procs", count)
         check(client.code == 1 and words in client.err and client.out == "", client)
         server.wait_for(re.escape(words), stream="err")
@@ -169,12 +172,29 @@ def all_pairs_together_are_within_the_memory_that_a_server_grants():
     ended(Client(WRITE, server, *args), 0)
 
 
-@test
-def a_device_that_is_not_there_ends_all_pairs():
+def lacks_a_device(client_args, server_args):
+    """It is found out by a process that pair 0 has started, when pair 0 has nothing left to wait for."""
     traces = Traces()
-    process = ended(run(WRITE, "--local", "-d", "cxi0,cxi99", *QUICK, env=traces.env), 1)
-    check("pair 1: " in process.err and "cxi99" in process.err, process)
+    server = Server(WRITE, "--max-procs", "2", *server_args, env=traces.env)
+    client = Client(WRITE, server, *client_args, *QUICK, env=traces.env)
+    for end in (client, server):
+        ended(end, 1, 30, client, server)
+        check("pair 1: " in end.err and "cxi99" in end.err, client, server)
+        check(not rows(end), end)
     traces.nothing()
+
+
+tap.add("a device that the client's second pair lacks ends all pairs", lacks_a_device,
+        ("-d", "cxi0,cxi99"), ())
+tap.add("a device that the server's second pair lacks ends all pairs", lacks_a_device,
+        ("--procs", "2"), ("-d", "cxi0,cxi99"))
+
+
+@test
+def the_place_of_a_pair_comes_from_its_parent_alone():
+    for place in ("", "1", "1 2", "1 0 -1", "999 3 -1", "-1 -1 -1", "x"):
+        process = ended(run(WRITE, "--local", *QUICK, env={"WEFT_PAIR": place}), 2)
+        check("WEFT_PAIR is set by Weft alone: unset it" in process.err, place, process)
 
 
 # ---- secrets ----
@@ -216,23 +236,22 @@ def a_nic_whose_node_is_known_decides_the_cpu():
     inside = ["unshare", "-m", "sh", "-c", script, "sh"]
     if run(*inside, "true").code:
         skip("no mount namespace can be made here")
-    for tool, more in ((LAT, ("-n", "3", "--latency-gap", "0")), (WRITE, ("-n", "3", "-l", "2", "-s", "8"))):
+    lat, write = (LAT, "-n", "3", "--latency-gap", "0"), (WRITE, "-n", "3", "-l", "2", "-s", "8")
+    given = str(min(os.sched_getaffinity(0)))
+    for (tool, *args), shown in ((lat, True), ((*write, "--cpu", "near"), True),
+                                 ((*write, "--cpu", given), False)):
         server = Server(tool, "-d", "ofi:tcp")
-        client = ended(Client(tool, server, "-d", "ofi:tcp/lo", *more, prefix=inside), 0)
-        equal(tap.header_value(client, "CPU"), f"{last} (near lo)")
+        client = ended(Client(tool, server, "-d", "ofi:tcp/lo", *args, prefix=inside), 0)
+        equal(re.findall(r"^CPU  +: (.*)$", client.out, re.M), [f"{last} (near lo)"] if shown else [])
         ended(server, 0)
         check("CPU  " not in server.out, server)
-        server = Server(tool, "-d", "ofi:tcp")
-        client = ended(Client(tool, server, "-d", "ofi:tcp/lo", "--cpu", str(min(os.sched_getaffinity(0))),
-                              *more, prefix=inside), 0)
-        check("CPU  " not in client.out, client)
 
 
 # ---- one pair is lost ----
 
 def lost(end, which, number, tool, *args):
     """A process of one end is struck while all measure: all end in time, with what was measured."""
-    timeout_s, traces = 2, Traces()
+    timeout_s, traces = 1, Traces()
     path = os.path.join(tap.folder(), "result.json")
     server = Server(tool, "--max-procs", "3", "--timeout", str(timeout_s), env=traces.env)
     client = Client(tool, server, "--procs", "3", "-n", "1000000000", "-l", "32", *args, "--timeout",
@@ -263,11 +282,11 @@ def lost(end, which, number, tool, *args):
     traces.nothing()
 
 
-for _end in ("client", "server"):
-    for _which in (0, 1):
-        for _number in (signal.SIGKILL, signal.SIGSTOP):
-            tap.add(f"pair {_which}'s {_end} gets {_number.name}, and all pairs end", lost, _end, _which,
-                    _number, WRITE if _which else SEND)
+for _end, _which, _number in (("client", 0, signal.SIGKILL), ("client", 1, signal.SIGKILL),
+                              ("client", 1, signal.SIGSTOP), ("server", 0, signal.SIGSTOP),
+                              ("server", 1, signal.SIGKILL)):
+    tap.add(f"pair {_which}'s {_end} gets {_number.name}, and all pairs end", lost, _end, _which, _number,
+            WRITE if _which else SEND)
 
 
 @test

@@ -122,6 +122,13 @@ static void more_memory_is_refused(void **state)
     struct bounds most = {.memory = 1 << 20};
     spec.size.min = spec.size.max = 1 << 18;
     assert_int_equal(grant_amounts(&most, &spec, "host"), 0);
+    /* So much for each of several ends. */
+    most.ends = 2;
+    assert_int_equal(grant_amounts(&most, &spec, "host"), 0);
+    most.ends = 3;
+    assert_int_equal(grant_amounts(&most, &spec, "host"), -EDQUOT);
+    assert_contains(fail_reason(), "takes 1.5 MiB");
+    most.ends = 1;
     /* A buffer has two halves. */
     spec.size.min = spec.size.max = 1 << 20;
     assert_int_equal(grant_amounts(&most, &spec, "host"), -EDQUOT);

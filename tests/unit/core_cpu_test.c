@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which CPUs the two ends of a run use, and whether they share one. */
 #include "core/cpu.h"
+#include "support/machine_files.h"
 #include "support/unit.h"
 
 #include <errno.h>
@@ -111,6 +112,65 @@ static void pinning_to_a_cpu_that_is_not_there_is_refused(void **state)
     assert_contains(fail_reason(), "no such CPU");
 }
 
+static void put_nic(const char *folder, const char *node, const char *cpus)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/device/numa_node", folder);
+    put(path, node);
+    snprintf(path, sizeof path, "%s/device/local_cpulist", folder);
+    put(path, cpus);
+}
+
+static void the_cpus_near_a_nic_are_those_of_its_node(void **state)
+{
+    char list[64];
+    (void)state;
+    put_nic("/sys/class/cxi/cxi0", "1\n", "2-3,6-7\n");
+    put_nic("/sys/class/infiniband/mlx5_0", "0\n", "0-1,4-5\n");
+    put_nic("/sys/class/net/eth0", "0\n", "0-1\n");
+    put_nic("/sys/class/net/eth1", "-1\n", "0-7\n");
+    assert_true(cpu_near(root, "cxi0", list, sizeof list));
+    assert_string_equal(list, "2-3,6-7");
+    assert_true(cpu_near(root, "mlx5_0", list, sizeof list));
+    assert_string_equal(list, "0-1,4-5");
+    assert_true(cpu_near(root, "eth0", list, sizeof list));
+    assert_string_equal(list, "0-1");
+    /* A machine of one node says -1; what is not there, and what is no name, has none. */
+    assert_false(cpu_near(root, "eth1", list, sizeof list));
+    assert_false(cpu_near(root, "cxi1", list, sizeof list));
+    assert_false(cpu_near(root, "", list, sizeof list));
+    assert_false(cpu_near(root, "../cxi/cxi0", list, sizeof list));
+    assert_false(cpu_near(root, "..", list, sizeof list));
+}
+
+static void choices_are_allowed_cpus_one_thread_of_each_core_first(void **state)
+{
+    cpu_set_t allowed;
+    int64_t cpus[CPU_CHOICES];
+    char siblings[32], list[32];
+    unsigned first = 0;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    while (!CPU_ISSET(first, &allowed))
+        first++;
+    /* Without files every CPU is a core of its own. */
+    size_t count = cpu_choices(root, NULL, cpus, LENGTH(cpus));
+    assert_int_equal(count, CPU_COUNT(&allowed));
+    assert_int_equal(cpus[0], first);
+    assert_int_equal(cpu_choices(root, NULL, cpus, 1), 1);
+    snprintf(list, sizeof list, "%u,1023", first);
+    assert_int_equal(cpu_choices(root, list, cpus, LENGTH(cpus)), 1);
+    assert_int_equal(cpus[0], first);
+    assert_int_equal(cpu_choices(root, "1023", cpus, LENGTH(cpus)), 0);
+    if (count == 1)
+        skip();
+    /* The first CPU is a second thread: of all, it comes last. */
+    snprintf(siblings, sizeof siblings, "%u,%u\n", 1023U, first);
+    put_for_cpu((int)first, "topology/thread_siblings_list", siblings);
+    assert_int_equal(cpu_choices(root, NULL, cpus, LENGTH(cpus)), count);
+    assert_int_equal(cpus[count - 1], first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +178,8 @@ int main(void)
         cmocka_unit_test(the_pair_is_two_cpus_where_there_are_two),
         cmocka_unit_test(a_pinned_thread_has_one_cpu_and_says_which),
         cmocka_unit_test(pinning_to_a_cpu_that_is_not_there_is_refused),
+        ON_FILES(the_cpus_near_a_nic_are_those_of_its_node),
+        ON_FILES(choices_are_allowed_cpus_one_thread_of_each_core_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
