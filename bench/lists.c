@@ -101,7 +101,8 @@ static double run(void (*list)(const struct lists *lists), const struct lists *l
     for (; n < BATCHES_MAX && all_ns < RUN_NS; n++)
         all_ns += batches[n] = batch_ns(list, l, lists);
     qsort(batches, n, sizeof batches[0], ascending);
-    return (double)(lists * l->count * l->size) / ((double)batches[n / 2] / 1e9);
+    size_t middle = n / 2;
+    return (double)(lists * l->count * l->size) / ((double)batches[middle] / 1e9);
 }
 
 /* The other process's memory: it has made it present, on its CPU, and sleeps. */

@@ -166,7 +166,8 @@ static void send_all(struct end *e)
         ns[i] = clock_raw_ns() - since_ns;
     }
     qsort(ns, e->lists, sizeof *ns, ascending);
-    printf("%.2f MB/s\n", (double)(e->count * e->size) * 1e3 / (double)ns[e->lists / 2]);
+    uint64_t middle = e->lists / 2;
+    printf("%.2f MB/s\n", (double)(e->count * e->size) * 1e3 / (double)ns[middle]);
     free(ns);
 }
 

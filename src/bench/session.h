@@ -172,10 +172,6 @@ static inline bool session_takes_lists(const struct session *session, const stru
            op_of(spec)->verbs & (VERB(WRITE) | VERB(READ) | VERB(ATOMIC));
 }
 
-/* Operations per second as a table of lists has them; and those that were delivered. */
-double list_rate(const struct result *result);
-double list_delivered(const struct result *result);
-
 /* Is the memory of either end on a GPU? */
 static inline bool session_any_gpu(const struct session *session)
 {
