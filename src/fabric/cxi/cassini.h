@@ -53,7 +53,7 @@ static inline uint64_t cassini_get(const void *from, unsigned field)
     /* A field in the last bytes of what is shorter than eight: read no further than it goes. */
     size_t length = (at % 64 + (field & 0xff) + 7) / 8;
     word = 0;
-    memcpy(&word, (const char *)from + at / 64 * 8, length);
+    memcpy(&word, (const char *)from + (size_t)(at / 64) * 8, length);
     return word >> at % 64 & cassini_mask(field);
 }
 
@@ -62,10 +62,10 @@ static inline void cassini_put(void *to, unsigned field, uint64_t value)
     uint64_t word = 0;
     unsigned at = field >> 8;
     size_t length = (at % 64 + (field & 0xff) + 7) / 8;
-    memcpy(&word, (char *)to + at / 64 * 8, length);
+    memcpy(&word, (char *)to + (size_t)(at / 64) * 8, length);
     word &= ~(cassini_mask(field) << at % 64);
     word |= (value & cassini_mask(field)) << at % 64;
-    memcpy((char *)to + at / 64 * 8, &word, length);
+    memcpy((char *)to + (size_t)(at / 64) * 8, &word, length);
 }
 
 /* ---- what crosses the library's door ---- */
@@ -242,8 +242,6 @@ struct weft_cxil_wait_obj;
     CXIL(cxil_alloc_domain, (struct weft_cxil_lni * lni, unsigned vni, unsigned pid,               \
                              struct weft_cxil_domain **domain))                                    \
     CXIL(cxil_destroy_domain, (struct weft_cxil_domain * domain))                                  \
-    CXIL(cxil_alloc_cp, (struct weft_cxil_lni * lni, unsigned vni, unsigned tc, unsigned tc_type,  \
-                         struct weft_cxi_cp **cp))                                                 \
     CXIL(cxil_destroy_cp, (struct weft_cxi_cp * cp))                                               \
     CXIL(cxil_map, (struct weft_cxil_lni * lni, void *va, size_t len, uint32_t flags,              \
                     struct weft_cxi_md_hints *hints, struct weft_cxi_md **md))                     \
@@ -264,15 +262,17 @@ struct weft_cxil_wait_obj;
                         unsigned pid_offset, bool is_multicast, struct weft_cxil_pte_map **map))   \
     CXIL(cxil_unmap_pte, (struct weft_cxil_pte_map * map))
 
-/* Not in every release of the library. */
+/* Not in every release of the library; of the first two there is one at least. */
 #define CASSINI_CALLS_MAYBE                                                                        \
+    CXIL(cxil_alloc_cp, (struct weft_cxil_lni * lni, unsigned vni, unsigned tc, unsigned tc_type,  \
+                         struct weft_cxi_cp **cp))                                                 \
     CXIL(cxil_alloc_trig_cp, (struct weft_cxil_lni * lni, unsigned vni, unsigned tc,               \
                               unsigned tc_type, unsigned cp_type, struct weft_cxi_cp **cp))        \
     CXIL(cxil_get_amo_remap_to_pcie_fadd, (struct weft_cxil_dev * dev, int *amo_remap))            \
     CXIL(cxil_get_device_list, (struct weft_cxil_device_list * *list))
 
 struct cassini_calls {
-#define CXIL(name, args) int(*name) args;
+#define CXIL(name, args) int(*name) args; /* NOLINT(bugprone-macro-parentheses) */
     CASSINI_CALLS
     CASSINI_CALLS_MAYBE
 #undef CXIL

@@ -55,6 +55,8 @@ struct weft_cxi_grant {
 
 struct weft_cxi;
 
+uint64_t weft_cxi_now_ms(void);
+
 /* index: WEFT_CXI_ANY for one that nobody can tell beforehand. */
 enum { WEFT_CXI_ANY = 1024 };
 int weft_cxi_portal_open(struct weft_cxi *cxi, struct weft_cxi_portal *portal, bool matching,
@@ -70,8 +72,6 @@ int weft_cxi_append(struct weft_cxi *cxi, const struct weft_cxi_portal *portal,
                     const struct weft_cxi_grant *grant);
 int weft_cxi_append_now(struct weft_cxi *cxi, const struct weft_cxi_portal *portal,
                         const struct weft_cxi_grant *grant);
-void weft_cxi_unlink(struct weft_cxi *cxi, const struct weft_cxi_portal *portal,
-                     unsigned buffer_id);
 
 /* ---- the handle ---- */
 
@@ -200,7 +200,7 @@ struct weft_cxi {
     unsigned their_words, their_messages, their_ams;
     uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
     /* Waiting for the target's own queue: what has come. */
-    unsigned state_changes, links, unlinks;
+    unsigned state_changes, links;
     unsigned waits_for; /* the portal table entry */
     int lost;           /* -errno */
     char reason[160];

@@ -38,7 +38,8 @@ static void load(void)
     CASSINI_CALLS_MAYBE
 #undef CXIL
     find(library, "cxil_free_device_list", &calls.cxil_free_device_list);
-    *why_not = '\0';
+    if (calls.cxil_alloc_trig_cp || calls.cxil_alloc_cp)
+        *why_not = '\0';
 }
 
 const struct cassini_calls *weft_cxi_library(void)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
 enum { INDICES = 256, NID_BITS = 20, DRAIN_MS = 50, OWN_MS = 2000 };
 
@@ -41,8 +40,8 @@ static int open_portals(struct weft_cxi *cxi, struct weft_cxi_exposed *e)
 
 static void unexpose(struct weft_cxi *cxi, struct weft_cxi_exposed *e)
 {
-    if (e->pulled && cxi->pulls.pte)
-        weft_cxi_unlink(cxi, &cxi->pulls, (unsigned)(e - cxi->exposed));
+    if (e->pulled)
+        weft_cxi_portal_close(cxi, &cxi->pulls);
     weft_cxi_portal_close(cxi, &e->plain);
     weft_cxi_portal_close(cxi, &e->matching);
     if (e->md)
@@ -98,13 +97,6 @@ int weft_cxi_expose(struct fabric *fabric, struct region *region, struct msg *ke
     return status ? status : give_key(cxi, e, key);
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static bool idle(struct weft_cxi_cq *cq)
 {
     weft_cxi_look(cq);
@@ -114,12 +106,12 @@ static bool idle(struct weft_cxi_cq *cq)
 /* What the NIC has in hand is soon done, whatever the other end does. */
 static void drain(struct weft_cxi *cxi)
 {
-    uint64_t since = now_ms();
+    uint64_t since = weft_cxi_now_ms();
     weft_cxi_ring(cxi->data.cq);
-    while ((cxi->taken || cxi->batch.busy) && now_ms() - since < DRAIN_MS)
+    while ((cxi->taken || cxi->batch.busy) && weft_cxi_now_ms() - since < DRAIN_MS)
         weft_cxi_progress(cxi);
     /* Commands of the target are about portals that may go now. */
-    while (!idle(cxi->target) && now_ms() - since < OWN_MS)
+    while (!idle(cxi->target) && weft_cxi_now_ms() - since < OWN_MS)
         weft_cxi_progress(cxi);
 }
 
@@ -134,6 +126,30 @@ static void drop_messages(struct weft_cxi *cxi, const struct weft_cxi_exposed *e
     m->out_head = kept;
 }
 
+/* The other end's NIC pulls from here what it matched a rendezvous of ours for. */
+static int offer_pulls(struct weft_cxi *cxi)
+{
+    int status = 0;
+    for (int i = 0; i < WEFT_CXI_ENTRIES && !status; i++) {
+        struct weft_cxi_exposed *e = &cxi->exposed[i];
+        struct weft_cxi_grant grant = {
+            .md = e->md,
+            .get = true,
+            .events = true,
+            .buffer_id = (unsigned)i,
+            .match_id = cassini_match_id(cxi->nid, WEFT_C_PID_ANY, cxi->dev->info.pid_bits),
+            .match_bits = (uint64_t)i << 48,
+            .ignore_bits = 0xfff};
+        if (!e->region)
+            continue;
+        grant.address = e->region->address;
+        grant.length = e->region->length;
+        status = weft_cxi_append_now(cxi, &cxi->pulls, &grant);
+        e->pulled = !status;
+    }
+    return status;
+}
+
 void weft_cxi_withdraw(struct fabric *fabric, struct region *region)
 {
     struct weft_cxi *cxi = (struct weft_cxi *)fabric;
@@ -142,7 +158,12 @@ void weft_cxi_withdraw(struct fabric *fabric, struct region *region)
         return;
     drop_messages(cxi, e);
     drain(cxi);
+    bool pulled = e->pulled;
     unexpose(cxi, e);
+    /* The regions that are left are offered anew. */
+    if (pulled && (weft_cxi_portal_open(cxi, &cxi->pulls, true, cxi->dev->info.rdzv_get_idx) ||
+                   offer_pulls(cxi)))
+        weft_cxi_lose(cxi, -EIO, "the regions that are left cannot be offered for rendezvous");
 }
 
 /* ---- meetings ---- */
@@ -248,30 +269,6 @@ static int read_keys(struct weft_cxi *cxi, const struct fabric_meeting *meeting,
         remote[i] = (struct remote){.length = r->length, .key = r->key, .own = r};
     }
     return 0;
-}
-
-/* The other end's NIC pulls from here what it matched a rendezvous of ours for. */
-static int offer_pulls(struct weft_cxi *cxi)
-{
-    int status = 0;
-    for (int i = 0; i < WEFT_CXI_ENTRIES && !status; i++) {
-        struct weft_cxi_exposed *e = &cxi->exposed[i];
-        struct weft_cxi_grant grant = {
-            .md = e->md,
-            .get = true,
-            .events = true,
-            .buffer_id = (unsigned)i,
-            .match_id = cassini_match_id(cxi->nid, WEFT_C_PID_ANY, cxi->dev->info.pid_bits),
-            .match_bits = (uint64_t)i << 48,
-            .ignore_bits = 0xfff};
-        if (!e->region)
-            continue;
-        grant.address = e->region->address;
-        grant.length = e->region->length;
-        status = weft_cxi_append_now(cxi, &cxi->pulls, &grant);
-        e->pulled = !status;
-    }
-    return status;
 }
 
 static int say_hello(struct weft_cxi *cxi, uint64_t word)

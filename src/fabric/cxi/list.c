@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-enum { MOST_UNITS = 8 };
+enum { MOST_UNITS = 32 };
 
 /* How many units of the queue one operation takes, with what its alignment may cost. */
 static unsigned units_of(enum verb verb, const struct xfer *x)
@@ -21,7 +21,7 @@ static unsigned units_of(enum verb verb, const struct xfer *x)
 static bool fits(struct weft_cxi *cxi, enum verb verb, const struct xfer *x, unsigned count)
 {
     /* What a change of profile and CSTATE take comes on top. */
-    return weft_cxi_room(cxi->data.cq) > (long)count * units_of(verb, x) + 4 * MOST_UNITS;
+    return weft_cxi_room(cxi->data.cq) > (long)count * units_of(verb, x) + MOST_UNITS;
 }
 
 static int check(const struct weft_cxi *cxi, enum verb verb, const struct xfer *first, size_t span)
@@ -65,7 +65,7 @@ int weft_cxi_batch(struct fabric *fabric, enum verb verb, const struct xfer *fir
     if (status)
         return status;
     bool fetches = verb == VERB_ATOMIC && first->amo.fetch;
-    if (!batch->count)
+    if (!batch->count || !batch->slots)
         return DONE;
     /* Errors of a list have no name: nothing else without one may be under way. */
     if (cxi->batch.busy || cxi->slots[0].busy || batch->count > WEFT_CXI_BATCH ||

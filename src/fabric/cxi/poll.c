@@ -116,8 +116,6 @@ static void target_event(struct weft_cxi *cxi, const uint8_t event[64], unsigned
                       weft_cxi_code(code));
     } else if (portal == cxi->waits_for && type == WEFT_C_EVENT_STATE_CHANGE) {
         cxi->state_changes++;
-    } else if (portal == cxi->waits_for && type == WEFT_C_EVENT_UNLINK) {
-        cxi->unlinks++;
     } else {
         cxi->links += portal == cxi->waits_for && type == WEFT_C_EVENT_LINK;
         if (message)

@@ -7,7 +7,7 @@
 
 enum { WORDS = WEFT_C_CQ_CMD_SIZE / sizeof(uint64_t), TRIES = 64, PATIENCE_MS = 2000 };
 
-static uint64_t now_ms(void)
+uint64_t weft_cxi_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -17,10 +17,10 @@ static uint64_t now_ms(void)
 /* Waits for an answer of our own NIC, which takes microseconds. */
 static int await(struct weft_cxi *cxi, const unsigned *came, const char *what)
 {
-    uint64_t until = now_ms() + PATIENCE_MS;
+    uint64_t until = weft_cxi_now_ms() + PATIENCE_MS;
     while (!*came && !cxi->lost) {
         weft_cxi_progress(cxi);
-        if (now_ms() > until)
+        if (weft_cxi_now_ms() > until)
             return weft_cxi_host->fail(-ETIMEDOUT, "cxi: the NIC does not say that %s", what);
     }
     return *came ? 0 : weft_cxi_host->fail(cxi->lost, "cxi: %s", cxi->reason);
@@ -142,19 +142,4 @@ int weft_cxi_append_now(struct weft_cxi *cxi, const struct weft_cxi_portal *port
     int status = weft_cxi_append(cxi, portal, grant);
     return status ? weft_cxi_host->fail(-ENOSPC, "cxi: no room for a command of the target")
                   : await(cxi, &cxi->links, "a list entry is linked");
-}
-
-void weft_cxi_unlink(struct weft_cxi *cxi, const struct weft_cxi_portal *portal, unsigned buffer_id)
-{
-    uint64_t command[WORDS] = {0};
-    cassini_put(command, c_target_cmd__ptl_list, WEFT_C_PTL_LIST_PRIORITY);
-    cassini_put(command, c_target_cmd__ptlte_index, portal->pte->ptn);
-    cassini_put(command, c_target_cmd__buffer_id, buffer_id);
-    cxi->unlinks = 0;
-    cxi->waits_for = portal->pte->ptn;
-    if (!weft_cxi_emit(cxi->target, WEFT_C_CMD_TYPE_CQ, WEFT_C_CMD_TGT_UNLINK, command,
-                       sizeof command))
-        return;
-    weft_cxi_ring(cxi->target);
-    (void)await(cxi, &cxi->unlinks, "a list entry is unlinked");
 }

@@ -46,7 +46,7 @@ static void launch_slots(struct weft_cxi_cq *cq, uint8_t *window, uint64_t unit,
     size_t cell = unit / SLOT_UNITS % CASSINI_LL_CELLS * WEFT_C_CQ_CMD_SIZE;
     volatile uint64_t *to = (volatile uint64_t *)(void *)(window + cell);
     const uint64_t *from = (const uint64_t *)(const void *)(cq->cmds32 + unit * CXI_UNIT);
-    for (size_t i = 0; i < slots * WORDS; i++)
+    for (size_t i = 0; i < (size_t)slots * WORDS; i++)
         to[i] = from[i];
     cq->hw_wp32 = cq->wp32;
     weft_cxi_fence();
@@ -80,7 +80,7 @@ void weft_cxi_launch(struct weft_cxi_cq *cq)
     /* Up to the end of the ring, if just that is filled. */
     uint64_t to = cq->wp32 == CXI_FIRST && from != CXI_FIRST ? cq->size32 : cq->wp32;
     uint64_t slots = to > from ? (to - from) / SLOT_UNITS : 0;
-    bool even = from % (2 * SLOT_UNITS) == 0;
+    bool even = from / SLOT_UNITS % 2 == 0;
     weft_cxi_fence();
     if (slots == 1)
         launch_slots(cq, cq->ll_64, from, 1);

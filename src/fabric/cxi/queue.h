@@ -78,7 +78,7 @@ static inline void weft_cxi_advance(struct weft_cxi_cq *cq, unsigned units)
 static inline uint8_t *weft_cxi_reserve(struct weft_cxi_cq *cq, unsigned size)
 {
     unsigned units = weft_cxi_units(size), pad = (unsigned)-cq->wp32 % units;
-    if (weft_cxi_room(cq) < (long)(units + pad))
+    if (weft_cxi_room(cq) < (long)units + (long)pad)
         return NULL;
     for (unsigned i = 0; i < pad; i++)
         memset(cq->cmds32 + (cq->wp32 + i) * CXI_UNIT, 0, sizeof(uint64_t));

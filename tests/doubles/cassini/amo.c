@@ -22,7 +22,7 @@ unsigned amo_bytes(unsigned type)
                                             : (a) > (b))
 
 /* What all ordered types have; t is the target, a and b the operands. */
-#define ORDERED                                                                                    \
+#define ORDERED(sum)                                                                               \
     case WEFT_C_AMO_OP_MIN:                                                                        \
         t = a < t ? a : t;                                                                         \
         break;                                                                                     \
@@ -30,7 +30,7 @@ unsigned amo_bytes(unsigned type)
         t = a > t ? a : t;                                                                         \
         break;                                                                                     \
     case WEFT_C_AMO_OP_SUM:                                                                        \
-        t = t + a;                                                                                 \
+        t = (sum);                                                                                 \
         break;                                                                                     \
     case WEFT_C_AMO_OP_SWAP:                                                                       \
         t = a;                                                                                     \
@@ -51,15 +51,7 @@ unsigned amo_bytes(unsigned type)
     {                                                                                              \
         LOAD(type)                                                                                 \
         switch (p->amo_op) {                                                                       \
-        case WEFT_C_AMO_OP_SUM:                                                                    \
-            t = (type)((bits)t + (bits)a);                                                         \
-            break;                                                                                 \
-        case WEFT_C_AMO_OP_MIN:                                                                    \
-            t = a < t ? a : t;                                                                     \
-            break;                                                                                 \
-        case WEFT_C_AMO_OP_MAX:                                                                    \
-            t = a > t ? a : t;                                                                     \
-            break;                                                                                 \
+            ORDERED((type)((bits)t + (bits)a))                                                     \
         case WEFT_C_AMO_OP_LOR:                                                                    \
             t = t || a;                                                                            \
             break;                                                                                 \
@@ -78,12 +70,6 @@ unsigned amo_bytes(unsigned type)
         case WEFT_C_AMO_OP_BXOR:                                                                   \
             t = (type)(t ^ a);                                                                     \
             break;                                                                                 \
-        case WEFT_C_AMO_OP_SWAP:                                                                   \
-            t = a;                                                                                 \
-            break;                                                                                 \
-        case WEFT_C_AMO_OP_CSWAP:                                                                  \
-            t = RELATES(p->cswap_op, b, t) ? a : t;                                                \
-            break;                                                                                 \
         case WEFT_C_AMO_OP_AXOR:                                                                   \
             t = (type)((t & (type)~b) ^ a);                                                        \
             break;                                                                                 \
@@ -99,7 +85,7 @@ unsigned amo_bytes(unsigned type)
     {                                                                                              \
         LOAD(type)                                                                                 \
         switch (p->amo_op) {                                                                       \
-            ORDERED                                                                                \
+            ORDERED(t + a)                                                                         \
         default:                                                                                   \
             return false;                                                                          \
         }                                                                                          \
@@ -111,14 +97,13 @@ unsigned amo_bytes(unsigned type)
     static bool name(void *value, const struct packet *p)                                          \
     {                                                                                              \
         LOAD(type)                                                                                 \
-        bool equal = b == t;                                                                       \
+        bool compare = p->amo_op == WEFT_C_AMO_OP_CSWAP, equal = b == t;                           \
         if (p->amo_op == WEFT_C_AMO_OP_SUM)                                                        \
             t = t + a;                                                                             \
-        else if (p->amo_op == WEFT_C_AMO_OP_SWAP)                                                  \
-            t = a;                                                                                 \
-        else if (p->amo_op != WEFT_C_AMO_OP_CSWAP || p->cswap_op > WEFT_C_AMO_OP_CSWAP_NE)         \
+        else if (p->amo_op != WEFT_C_AMO_OP_SWAP &&                                                \
+                 (!compare || p->cswap_op > WEFT_C_AMO_OP_CSWAP_NE))                               \
             return false;                                                                          \
-        else if (equal == (p->cswap_op == WEFT_C_AMO_OP_CSWAP_EQ))                                 \
+        else if (!compare || equal == (p->cswap_op == WEFT_C_AMO_OP_CSWAP_EQ))                     \
             t = a;                                                                                 \
         memcpy(value, &t, sizeof t);                                                               \
         return true;                                                                               \

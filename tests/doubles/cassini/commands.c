@@ -206,6 +206,11 @@ static unsigned run_command(struct cq *cq, const uint8_t *c, unsigned unit)
 
 /* ---- the ring ---- */
 
+static size_t cell_of(unsigned slot)
+{
+    return (size_t)(slot % CASSINI_LL_CELLS) * SLOT;
+}
+
 static bool same_words(const uint8_t *cell, const uint8_t *ring, size_t length)
 {
     const uint64_t *a = (const uint64_t *)(const void *)cell, *b = (const void *)ring;
@@ -226,7 +231,7 @@ static bool windows_agree(struct cq *cq, unsigned slot, const char **how)
                    {CASSINI_LL_128A, 2, "ll_128a"},
                    {CASSINI_LL_128U, 2, "ll_128u"}};
     for (size_t i = 0; i < 3; i++) {
-        uint8_t *cell = cq->launch + windows[i].at + slot % CASSINI_LL_CELLS * SLOT;
+        uint8_t *cell = cq->launch + windows[i].at + cell_of(slot);
         const uint8_t *ring = cq->ring + (size_t)slot * SLOT;
         size_t length = (size_t)windows[i].slots * SLOT;
         bool same = false;
@@ -269,7 +274,7 @@ static bool rung(struct cq *cq)
 static bool launched(struct cq *cq)
 {
     unsigned slot = cq->wr, after = next_slot(cq, slot);
-    size_t cell = slot % CASSINI_LL_CELLS * SLOT, cell_after = after % CASSINI_LL_CELLS * SLOT;
+    size_t cell = cell_of(slot), cell_after = cell_of(after);
     const uint64_t *words[] = {(uint64_t *)(void *)(cq->launch + CASSINI_LL_64 + cell),
                                (uint64_t *)(void *)(cq->launch + CASSINI_LL_128A + cell),
                                (uint64_t *)(void *)(cq->launch + CASSINI_LL_128U + cell_after)};

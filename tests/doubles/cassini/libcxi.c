@@ -20,6 +20,7 @@ CALL cxil_map_csr(struct weft_cxil_dev *dev);
 CALL cxil_read_csr(struct weft_cxil_dev *dev, unsigned csr, void *value, size_t length);
 
 enum { PAGE = 4096, SERVICE_VNI = 10, OTHER_SERVICE = 2, OTHER_VNI = 77, REVOKED = 9 };
+enum { FIRST_UNIT = 2 * WEFT_C_CQ_FIRST_WR_PTR };
 
 /* A thing of ours that would be there when something it hangs on goes. */
 static int busy(const char *what)
@@ -45,7 +46,9 @@ static int place(void *const *table, int first, int count)
     return -1;
 }
 
-#define PLACE(table, first) place((void *const *)(table), first, sizeof(table) / sizeof *(table))
+/* NOLINTBEGIN(bugprone-sizeof-expression): tables of pointers. */
+#define PLACE(table, first) place((void *const *)(table), first, sizeof(table) / sizeof(void *))
+/* NOLINTEND(bugprone-sizeof-expression) */
 
 /* ---- devices and services ---- */
 
@@ -143,7 +146,7 @@ int cxil_get_svc(struct weft_cxil_dev *dev, unsigned svc_id, struct weft_cxi_svc
 
 int cxil_alloc_lni(struct weft_cxil_dev *dev, struct weft_cxil_lni **lni, unsigned svc_id)
 {
-    struct weft_cxi_svc_desc desc;
+    struct weft_cxi_svc_desc desc = {0};
     static unsigned last;
     if (cxil_get_svc(dev, svc_id, &desc))
         return -EINVAL;
@@ -408,11 +411,11 @@ int cxil_alloc_cmdq(struct weft_cxil_lni *lni, struct weft_cxi_eq *eq,
                                   .ll_128a = c->launch + CASSINI_LL_128A,
                                   .ll_128u = c->launch + CASSINI_LL_128U,
                                   .cmds32 = c->ring,
-                                  .rp32 = 2 * WEFT_C_CQ_FIRST_WR_PTR,
+                                  .rp32 = FIRST_UNIT,
                                   .idx = (uint32_t)number + (tx ? 0 : WEFT_C_NUM_TRANSMIT_CQS),
                                   .size32 = 2 * size,
-                                  .wp32 = 2 * WEFT_C_CQ_FIRST_WR_PTR,
-                                  .hw_wp32 = 2 * WEFT_C_CQ_FIRST_WR_PTR};
+                                  .wp32 = FIRST_UNIT,
+                                  .hw_wp32 = FIRST_UNIT};
     cassini_put(c->ring, c_cq_status__rd_ptr, c->rd);
     cassini_put(c->ring, c_cq_status__return_code, WEFT_C_RC_OK);
     pthread_mutex_lock(&nic->lock);

@@ -204,7 +204,7 @@ static void put(struct nic *nic, const struct packet *p)
     c->got += p->bytes;
     if (c->got < p->length)
         return;
-    if (!c->code)
+    if (!c->code && c->pte)
         note(nic, p, c, WEFT_C_EVENT_PUT);
     answer(nic, p, c->code, c->mlength, NULL);
     if (kept) {
