@@ -426,7 +426,8 @@ enum { PACKET_BYTES = 2048 };
 
 static double packets(const struct result *r)
 {
-    return list_rate(r) * (double)((r->size + PACKET_BYTES - 1) / PACKET_BYTES) / 1e6;
+    uint64_t each = (r->size + PACKET_BYTES - 1) / PACKET_BYTES;
+    return list_rate(r) * (double)each / 1e6;
 }
 
 static const struct column columns[] = {{"BW[MB/s]", megabytes, .kind = COLUMN_BANDWIDTH},
