@@ -14,6 +14,7 @@ from tap import Client, Process, Server, Traces, check, ended, equal, run, sente
 WRITE, READ, SEND, ATOMIC, LAT, WEFT = map(
     tap.tool_path, ("cxi_write_bw", "cxi_read_bw", "cxi_send_bw", "cxi_atomic_bw", "cxi_write_lat",
                     "weft"))
+SLOW = {"WEFT_MODULE_PATH": tap.doubles_folder()}
 QUICK = ("-n", "20", "-l", "32")
 ROW = re.compile(r"^ *(\d+)  +(\d+|-)  +([\d.]+)  +([\d.]+)((?:  +\S+)*)$", re.M)
 PAIR = re.compile(r"^\S+: size (\d+), pair (\d+) \((\S+?)(?:, CPU \d+ to \d+)?\): ([\d.]+) MB/s$", re.M)
@@ -287,6 +288,42 @@ for _end, _which, _number in (("client", 0, signal.SIGKILL), ("client", 1, signa
                               ("server", 1, signal.SIGKILL)):
     tap.add(f"pair {_which}'s {_end} gets {_number.name}, and all pairs end", lost, _end, _which, _number,
             WRITE if _which else SEND)
+
+
+@test
+def a_pair_whose_both_ends_stop_is_missed_by_the_others():
+    """Neither has anybody at the other end who would notice."""
+    traces, args = Traces(), ("--timeout", "1")
+    server = Server(WRITE, "--max-procs", "2", *args, env=traces.env)
+    client = Client(WRITE, server, "--procs", "2", "-n", "1000000000", "-l", "32", *args, env=traces.env)
+    client.wait_for(r"^Remote .*\n-+$")
+    time.sleep(0.3)
+    traces.watch(server, client)
+    for end in (client, server):
+        (pid, _), = tap.children_of(end.pid)
+        os.kill(pid, signal.SIGSTOP)
+    for end in (client, server):
+        ended(end, 4, 20)
+        check("pair 1: no sign of life of its process here for 1 s" in client.err + server.err, client,
+              server)
+    traces.nothing()
+
+
+@test
+def a_pair_that_is_lost_while_it_connects_ends_all():
+    """It takes a second and a half for that; pair 0 has nothing left to do but wait."""
+    traces, device = Traces(), "soft:cxi0,slow:cxi1"
+    server = Server(WRITE, "--max-procs", "2", "-d", device, env={**traces.env, **SLOW})
+    client = Client(WRITE, server, "-d", device, "-n", "1000000000", env={**traces.env, **SLOW})
+    client.wait_until(lambda: len(tap.children_of(server.pid)) == 1, 10)
+    time.sleep(0.6)
+    traces.watch(server, client)
+    (pid, _), = tap.children_of(client.pid)
+    os.kill(pid, signal.SIGKILL)
+    for end in (client, server):
+        ended(end, 4, 20)
+        check("pair 1: " in end.err, client, server)
+    traces.nothing()
 
 
 @test
