@@ -116,7 +116,7 @@ const struct opt weft_rows[] = {
      FIELD(verbose),
      .takes = WEFT_INFO,
      .help = "Also show the operation sizes and atomics of each device,\n"
-             "and what completion proves"},
+             "what completion proves, and counters of CXI devices"},
     {.letter = 'v',
      .name = "verbose",
      .type = OPT_FLAG,

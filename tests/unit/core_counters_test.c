@@ -108,6 +108,8 @@ static void a_device_without_counters_has_a_reason(void **state)
                                         ".", "mlx5_0:..", "a b",     "a\nb"};
     (void)state;
     put_statistic("rx_bytes", "1\n");
+    put("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    put("/sys/class/infiniband/mlx5_0/counters/beside", "1\n");
     for (size_t i = 0; i < LENGTH(names); i++) {
         read_now(names[i], COUNTERS_USUAL);
         assert_int_equal(now.count, 0);
