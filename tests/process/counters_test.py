@@ -60,6 +60,14 @@ def a_range_has_those_of_each_size():
 
 
 @test
+def pairs_of_processes_on_one_device_have_one_entry():
+    done = ended(run(tap.tool_path("cxi_write_bw"), *LO, "-n", "5", "-l", "4", "--procs", "2",
+                     "--report-counters=rx_bytes", "--json", "-"), 0)
+    ends, = counters_of(done.out)
+    check(ends["client"]["deltas"]["rx_bytes"] > 5 * 4 * 65536, ends)
+
+
+@test
 def readers_take_a_document_with_counters():
     paths = [os.path.join(tap.folder(), name) for name in ("a.json", "b.json")]
     for path in paths:
@@ -190,15 +198,13 @@ def a_counter_of_one_end_is_missing_at_the_other_only():
     equal(ends["server"]["deltas"], {"rx_packets": 0, "rx_errors": 0})
 
 
-def on_device(device, where, **values):
+def on_device(fabric, device, where, env, **values):
     """The first of the values grows, at the client."""
     trees = Tree(where), Tree(where)
     for tree in trees:
         tree.put(**values)
     grows = next(iter(values))
-    done, ends = bumped(*trees, [(trees[0], grows, 100, 1)], ("--report-counters",), "counts:cxi1",
-                        env={"WEFT_TEST_DEVICE": device, "WEFT_TEST_COUNTS": "/dev/null",
-                             "WEFT_MODULE_PATH": tap.doubles_folder()})
+    done, ends = bumped(*trees, [(trees[0], grows, 100, 1)], ("--report-counters",), fabric, env=env)
     ended(done, 0)
     equal({end["device"] for end in ends.values()}, {device})
     check(ends["client"]["deltas"].pop(grows) > 0, ends)
@@ -208,14 +214,20 @@ def on_device(device, where, **values):
 
 @test
 def telemetry_of_a_cxi_device_is_read():
-    equal(on_device("cxi0", "class/cxi/cxi0/device/telemetry", hni_pcs_uncorrected_cw="5@1.5",
-                    hni_sts_rx_ok_octets="100@1.5"), {"hni_sts_rx_ok_octets": 0})
+    """On the native fabric, over the software Cassini."""
+    env = {"LD_LIBRARY_PATH": os.path.join(tap.build_folder(), "tests/doubles/cassini"),
+           "CASSINI_NAME": f"counters-{os.getpid()}"}
+    equal(on_device("cxi:cxi0", "cxi0", "class/cxi/cxi0/device/telemetry", env,
+                    hni_pcs_uncorrected_cw="5@1.5", hni_sts_rx_ok_octets="100@1.5"),
+          {"hni_sts_rx_ok_octets": 0})
 
 
 @test
 def counters_of_an_infiniband_port_are_read():
-    equal(on_device("mlx5_0:1", "class/infiniband/mlx5_0/ports/1/hw_counters", out_of_sequence=5,
-                    lifespan=10), {})
+    env = {"WEFT_TEST_DEVICE": "mlx5_0:1", "WEFT_TEST_COUNTS": "/dev/null",
+           "WEFT_MODULE_PATH": tap.doubles_folder()}
+    equal(on_device("counts:cxi1", "mlx5_0:1", "class/infiniband/mlx5_0/ports/1/hw_counters", env,
+                    out_of_sequence=5, lifespan=10), {})
 
 
 tap.main()
