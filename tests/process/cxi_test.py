@@ -112,6 +112,15 @@ def services_are_the_devices_own():
 
 
 @test
+def ends_in_two_vnis_do_not_meet_and_both_say_why():
+    env = nics()
+    one = Server(tool("write_lat"), "-d", "cxi:cxi0", "-v", "2", env=env)
+    two = ended(Client(tool("write_lat"), one, "-d", "cxi:cxi1", env=env), 1)
+    check("in VNI 77, this one in VNI 10" in one_sentence(two, "cxi_write_lat"), two)
+    check("in VNI 10, this one in VNI 77" in one_sentence(ended(one, 1), "cxi_write_lat"), one)
+
+
+@test
 def a_device_or_library_that_is_not_there_is_named():
     process = ended(run(tool("write_lat"), "-d", "cxi:cxi7", "--local", env=nics()), 1)
     check('no device "cxi7"' in process.err, process)
