@@ -190,10 +190,11 @@ static int table_row(struct report *report, const struct result *result)
 {
     struct report_table *t = (struct report_table *)report;
     const struct parts *parts = result->parts;
-    t->devices = parts && parts->devices > 1;
+    unsigned devices = parts ? parts->devices : 1;
+    t->devices = devices > 1;
     if (!t->titled)
         titles(t);
-    for (unsigned i = 0; t->devices && i < parts->devices; i++)
+    for (unsigned i = 0; t->devices && i < devices; i++)
         put_device(t, result, i);
     put_row(t, result, t->devices ? "sum" : NULL);
     return report_flush(t->out);

@@ -193,7 +193,7 @@ static int client(struct command *c, const char *address, unsigned port)
     s->peer = peer;
     status = start_pairs(c, &answer, address, port);
     /* Nothing is sent meanwhile: the server watches this connection while it gathers the others. */
-    if (!status)
+    if (!status && several(c))
         status = pairs_meet(&c->pairs, peer);
     if (!status)
         status = measure(c, &answer);

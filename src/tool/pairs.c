@@ -68,7 +68,7 @@ int pairs_open(struct pairs *p, unsigned count, char **argv)
                      : map(p, length);
     if (!status)
         status = stats_open(&p->merged, 0);
-    p->counters = calloc(2 * count, sizeof *p->counters);
+    p->counters = calloc((size_t)2 * count, sizeof *p->counters);
     if (!status && !p->counters)
         status = fail(-ENOMEM, "no memory for %u pairs", count);
     if (status) {

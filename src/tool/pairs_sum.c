@@ -31,7 +31,7 @@ static int64_t cpu_of(const struct msg *about)
 
 int pairs_meet(struct pairs *p, struct peer *peer)
 {
-    int met = p->page ? meet(&p->report, true) : 1;
+    int met = meet(&p->report, true);
     while (!met) {
         met = peer_alive(peer);
         poll(NULL, 0, 1);
@@ -133,7 +133,7 @@ static void merge(struct pairs *p, struct result *sum)
 
 static bool counted(const struct counted *all, const struct counters ends[2])
 {
-    for (unsigned i = 0; i < all->pairs; i++)
+    for (size_t i = 0; i < all->pairs; i++)
         if (strcmp(all->ends[2 * i].device, ends[0].device) == 0 &&
             strcmp(all->ends[2 * i + 1].device, ends[1].device) == 0)
             return true;
@@ -148,7 +148,7 @@ static void take_counters(struct pairs *p, struct result *sum)
         const struct pairs_slot *slot = &p->page->slots[i];
         if (!p->list[i].known || !slot->result.counters.pairs || counted(&all, slot->counters))
             continue;
-        memcpy(p->counters + 2 * all.pairs++, slot->counters, sizeof slot->counters);
+        memcpy(p->counters + (size_t)2 * all.pairs++, slot->counters, sizeof slot->counters);
     }
     sum->counters = all;
 }

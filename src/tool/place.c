@@ -41,8 +41,9 @@ int place_devices(const char *text, unsigned *count)
 
 void place_device(const char *text, unsigned number, char device[FABRIC_DEVICE_MAX])
 {
-    for (; number && next(text); number--)
-        text = next(text);
+    const char *after = text;
+    while (number-- && (after = next(after)))
+        text = after;
     snprintf(device, FABRIC_DEVICE_MAX, "%.*s", (int)length_of(text), text);
 }
 
@@ -115,5 +116,5 @@ int64_t place_server(const struct place *p, const int64_t request[2], unsigned p
     local_place(request, cpus);
     if (request[1] >= 0 || (pairs == 1 && !*p->near))
         return cpus[1];
-    return place_cpu(p, 2 * pairs <= p->count ? pairs : 1);
+    return place_cpu(p, (size_t)2 * pairs <= p->count ? pairs : 1);
 }
