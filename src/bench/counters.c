@@ -33,7 +33,7 @@ static bool take_counter(struct counters *c, const char *line)
     struct counter *one = &c->list[c->count];
     const char *equals = strchr(line, '=');
     size_t length = equals ? (size_t)(equals - line) : 0;
-    if (c->count == COUNTERS_MOST || length >= COUNTER_NAME)
+    if (!equals || c->count == COUNTERS_MOST || length >= COUNTER_NAME)
         return false;
     memcpy(one->name, line, length);
     one->name[length] = '\0';

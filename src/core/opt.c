@@ -204,7 +204,7 @@ static int to_text(const struct opt *row, const char *text, char *field)
     }
     /* Two that are the same are the same to the last byte. */
     memset(field, 0, room);
-    memcpy(field, text, length);
+    memcpy(field, text, length + 1);
     return 0;
 }
 

@@ -221,14 +221,14 @@ static void json_part(struct answer *a, char kind)
 static void json_line(struct answer *a, char kind, const char *name, const char *text)
 {
     struct json *json = &a->printer->json;
-    bool number = strcmp(name, "speed_mbits") == 0 || strcmp(name, "numa_node") == 0;
+    bool number =
+        kind == COUNTER ||
+        (kind == FIELD && (strcmp(name, "speed_mbits") == 0 || strcmp(name, "numa_node") == 0));
     json_part(a, kind);
-    if (kind == FIELD && number)
+    if (number)
         json_count(json, name, strtoull(text, NULL, 10));
     else if (kind == FIELD)
         json_text(json, name, text);
-    else if (kind == COUNTER)
-        json_count(json, name, strtoull(text, NULL, 10));
     else if (kind == DEVICE && a->kind)
         json_close(json, '}');
     if (kind != DEVICE && kind != SERVICE && kind != MISSING)
