@@ -181,7 +181,7 @@ static void put_device(struct report_table *t, const struct result *whole, unsig
         list[own.count++] = all->list[i];
         result.count += all->list[i].count;
     }
-    snprintf(name, sizeof name, "%s", list[0].device);
+    snprintf(name, sizeof name, "%s", all->list[device].device);
     text_clean(name);
     put_row(t, &result, name);
 }

@@ -41,8 +41,8 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 
 #define FIELD(member) .field = offsetof(struct perftest, member)
 #define OF(row)       .of = (&spec_rows[SPEC_##row])
-#define TEST          .takes = PERF_TEST | PERF_CLIENT
-#define OURS_TEST     .takes = PERF_TEST | PERF_CLIENT, .flags = OPT_OURS
+#define TEST          .takes = (PERF_TEST | PERF_CLIENT)
+#define OURS_TEST     .takes = (PERF_TEST | PERF_CLIENT), .flags = OPT_OURS
 #define OURS_RUN      .takes = PERF_RUN, .flags = OPT_OURS
 
 /* clang-format off */

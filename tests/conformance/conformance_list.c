@@ -33,7 +33,7 @@ static uint64_t painted(const struct end *end, unsigned slots)
     static char expected[(COUNT + 1) * STEP];
     memset(expected, 0x5a, sizeof expected);
     for (unsigned i = 0; i < slots && i < COUNT; i++)
-        memcpy(expected + i * STEP, end->bytes + AT + i * STEP, LENGTH_OF_ONE);
+        memcpy(expected + (size_t)i * STEP, end->bytes + AT + (size_t)i * STEP, LENGTH_OF_ONE);
     return digest(expected, sizeof expected);
 }
 
@@ -70,7 +70,7 @@ static void a_list_of_atomics_applies_each_and_fetches_each(void **state)
 {
     struct pair *pair = *state;
     struct end *end = &pair->end;
-    uint64_t operand = 3, results[COUNT * STEP / sizeof(uint64_t)] = {0};
+    uint64_t operand = 3, results[(size_t)COUNT * STEP / sizeof(uint64_t)] = {0};
     needs_batch(pair, VERB_ATOMIC);
     struct xfer first = xfer_of(end, AT, sizeof operand);
     first.amo.op = AMO_SUM;
@@ -83,7 +83,7 @@ static void a_list_of_atomics_applies_each_and_fetches_each(void **state)
     for (unsigned i = 0; i < PLACES; i++) {
         /* As often as the list came past it. */
         uint64_t times = COUNT / PLACES + (i < COUNT % PLACES), there = times * operand;
-        assert_int_equal(results[i * STEP / sizeof(uint64_t)], there - operand);
+        assert_int_equal(results[(size_t)i * STEP / sizeof(uint64_t)], there - operand);
         assert_int_equal(ask(pair, "look", AT + (size_t)i * STEP, sizeof there, 0),
                          digest((const char *)&there, sizeof there));
     }

@@ -20,8 +20,11 @@ struct end {
 
 static int open_end(const struct fabric_choice *choice, struct end *end, bool server)
 {
-    struct fabric_want want = {
-        .device = choice->device, .here = "127.0.0.1", .verbs = VERB(WRITE), .service = 1, .server = server};
+    struct fabric_want want = {.device = choice->device,
+                               .here = "127.0.0.1",
+                               .verbs = VERB(WRITE),
+                               .service = 1,
+                               .server = server};
     end->region = (struct region){.kind = &memory_host, .length = LENGTH_OF_BUFFER, .fd = -1};
     int status = fabric_open(choice->ops, &end->handle, &want, &end->facts);
     if (!status && !end->facts.own_memory)

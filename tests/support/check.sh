@@ -34,15 +34,13 @@ run() {
     meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || broken=1
 }
 
-# Most tests wait more than they compute, so one more than there are CPUs runs at a time.
-jobs=$(($(nproc) + 1))
-
 case $1 in
 quick)
+    # Most of them wait more than they compute.
     run build all "unit tests and tests of the house" -- --num-processes 4 --suite unit --suite house
     ;;
 check)
-    run build all "all tests, as built for use" -- --num-processes $jobs --no-suite soak --no-suite sanitized
+    run build all "all tests, as built for use" -- --no-suite soak --no-suite sanitized
     ;;
 sanitized)
     run build-asan all "with AddressSanitizer and UndefinedBehaviorSanitizer" \
