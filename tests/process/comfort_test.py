@@ -70,7 +70,7 @@ def every_tool_lists_the_devices_of_every_fabric():
 @test
 def a_mistyped_device_has_a_suggestion():
     for tool, more in ((TOOL, ()), (PERF, ("-t", "get"))):
-        for typed, meant in (("sofft", "soft"), ("sfot:cxi0", "soft"), ("cxi", "cxi0"),
+        for typed, meant in (("sofft", "soft"), ("sfot:cxi0", "soft"), ("cxio0", "cxi0"),
                              ("nul", "null")):
             process = ended(run(tool, "--local", "-d", typed, *more), 1)
             check(f"(did you mean {meant}?)" in process.err, process)
