@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Preloaded into an end on libfabric's shm: it gets a signal, such as SIGKILL, while it holds a
  * spinlock in memory that it shares. WEFT_TEST_HOLDS is the signal's number and a file: as soon as
- * that is there. */
+ * that is there, which it removes. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -48,6 +48,7 @@ int pthread_spin_lock(pthread_spinlock_t *lock)
     if (*file && ++calls % CALLS_PER_LOOK == 0)
         due = access(file, F_OK) == 0;
     if (due && is_shared(lock)) {
+        unlink(file);
         *file = '\0';
         due = false;
         kill(getpid(), number);

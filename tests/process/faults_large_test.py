@@ -317,6 +317,14 @@ def dies_with_a_lock(number, victim):
     with open(now, "w", encoding="utf-8"):
         pass
     traces.watch(server, client)
+    until = time.monotonic() + 2 * TIMEOUT_S
+    while os.path.exists(now) and time.monotonic() < until:
+        time.sleep(0.05)
+    if os.path.exists(now):
+        for end in (client, server):
+            end.kill(signal.SIGKILL)
+            end.wait(HANG_S)
+        skip("this libfabric takes no spinlock in the memory that its ends share")
     tap.ended(left, 4, HANG_S, hit)
     hit.kill(signal.SIGCONT)
     tap.ended(hit, 4 if number == signal.SIGSTOP else -number, HANG_S)
