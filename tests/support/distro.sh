@@ -35,6 +35,8 @@ mkdir -p "$root/weft"
 find "$root/weft" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 git ls-files -z | tar --null -T - -cf - | tar -C "$root/weft" -xf -
 cp /etc/resolv.conf "$root/etc/resolv.conf"
+# Some releases come without; `ip netns exec` puts a network's own file over it.
+[ -e "$root/etc/hosts" ] || echo '127.0.0.1 localhost' >"$root/etc/hosts"
 
 # The root of the chroot is a mount point, as `ip netns exec` wants it.
 unshare --mount --pid --fork sh -ec '
