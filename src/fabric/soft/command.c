@@ -260,25 +260,27 @@ static bool all_acceptable(const struct xfer *first, const struct fabric_batch *
     return acceptable(first) && acceptable(&last);
 }
 
-/* Words, the commonest, need no call. Ordered commands keep their order; one fence delivers all. */
+/* Words, the commonest, need no call. Ordered commands keep their order; one fence delivers all. The
+ * bytes may lie anywhere, even where the step does: so it is read once. */
 static void copy_list(const struct xfer *x, const struct fabric_batch *b, char *to,
                       const char *from)
 {
-    bool ordered = !(x->how & HINT(RESTRICTED));
-    for (unsigned done = 0; done < b->count;) {
-        unsigned left = b->count - done, round = left < b->slots ? left : b->slots;
-        if (x->length == sizeof(uint64_t) && !ordered)
-            for (size_t i = 0; i < round; i++)
-                memcpy(to + i * b->step, from + i * b->step, sizeof(uint64_t));
+    const bool ordered = !(x->how & HINT(RESTRICTED));
+    const size_t step = b->step, length = x->length;
+    for (unsigned left = b->count; left;) {
+        const unsigned round = left < b->slots ? left : b->slots;
+        if (length == sizeof(uint64_t) && !ordered)
+            for (size_t i = 0, at = 0; i < round; i++, at += step)
+                memcpy(to + at, from + at, sizeof(uint64_t));
         else
-            for (size_t i = 0; i < round; i++) {
-                memcpy(to + i * b->step, from + i * b->step, x->length);
+            for (size_t i = 0, at = 0; i < round; i++, at += step) {
+                memcpy(to + at, from + at, length);
                 if (ordered)
                     atomic_thread_fence(memory_order_release);
             }
         /* What a place is overwritten with comes later. */
         atomic_signal_fence(memory_order_seq_cst);
-        done += round;
+        left -= round;
     }
     full_fence();
 }
