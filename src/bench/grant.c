@@ -48,8 +48,8 @@ static int refuse_unguarded(const struct offer *offer, const char *device)
     snprintf(transport, sizeof transport, "%.*s", (int)strcspn(device, "/"), device);
     say_typed(offer, transport, typed);
     return fail(-EACCES,
-                "%s does not protect the server's memory from its clients: start the server with "
-                "%s, or with a secret",
+                "%s is not known to protect the server's memory from its clients: start the server "
+                "with %s, or with a secret",
                 transport, typed);
 }
 

@@ -231,15 +231,16 @@ def unguarded(tool, device, words, *args):
     server = Server(tool, "--loop")
     client = Client(tool, server, *args)
     ended(client, 1, 20)
-    sentence = (f"{device} does not protect the server's memory from its clients: start the server "
-                f"with {words}, or with a secret")
+    sentence = (f"{device} is not known to protect the server's memory from its clients: start the "
+                f"server with {words}, or with a secret")
     check(sentences(client)[-1].endswith(sentence), client)
     server.wait_for(re.escape(sentence), 5, "err")
     not_loaded(server)
 
 
 for _device, _words in (("uct:tcp", "uct:tcp"), ("uct:posix", "uct:posix/memory"),
-                        ("ofi:shm", "ofi:shm"), ("ofi:", "ofi:")):
+                        ("ofi:shm", "ofi:shm"), ("ofi:", "ofi:"), ("ofi:cxi", "ofi:cxi/cxi0"),
+                        ("cxi:cxi0", "cxi:cxi0")):
     def _cxi(device=_device, words=_words):
         need(device[:3])
         unguarded(WRITE, device, f"-d {device}", "-d", words, *QUICK)
