@@ -31,8 +31,16 @@ static const struct {
 
 const char *fabric_verb_name(enum verb verb)
 {
-    static const char *const names[VERBS] = {"write",   "read",       "send",
-                                             "receive", "do atomics", "send active messages"};
+    static const char *const names[VERBS] = {[VERB_WRITE] = "write",
+                                             [VERB_READ] = "read",
+                                             [VERB_SEND] = "send",
+                                             [VERB_RECV] = "receive",
+                                             [VERB_ATOMIC] = "do atomics",
+                                             [VERB_AM] = "send active messages",
+                                             [VERB_TSEND] = "send tagged messages",
+                                             [VERB_TRECV] = "receive tagged messages",
+                                             [VERB_STREAM_SEND] = "send a stream of bytes",
+                                             [VERB_STREAM_RECV] = "receive a stream of bytes"};
     return names[verb];
 }
 

@@ -6,130 +6,9 @@
 #ifndef WEFT_FABRIC_H
 #define WEFT_FABRIC_H
 
-#include "fabric/amo.h"
-#include "memory/memory.h"
+#include "fabric/facts.h"
 
-enum { FABRIC_ABI = 9 };
-
-/* What a verb returns: DONE, LATER (a completion will come from poll), -EAGAIN (no room: poll and
- * try again; silent), or -errno with the reason said. */
-enum { LATER = 0, DONE = 1 };
-
-enum verb {
-    VERB_WRITE,
-    VERB_READ,
-    VERB_SEND,
-    VERB_RECV,
-    VERB_ATOMIC,
-    VERB_AM,
-    VERBS,
-    VERB_ARRIVAL /* in completions only: the other end's active message has come in */
-};
-
-/* Requests to the NIC. A fabric says which it honours, and for the rest why not. */
-enum hint {
-    HINT_INLINE,     /* the payload travels inside the command (IDC) */
-    HINT_LL,         /* low-latency issue: executed at once, not from the queue */
-    HINT_RESTRICTED, /* no order promised among operations */
-    HINT_MATCHING,
-    HINT_RENDEZVOUS,
-    HINT_HRP, /* high-rate put: the last port of the fabric acknowledges, not the target */
-    HINT_SHORT,
-    HINT_BCOPY,
-    HINT_ZCOPY,
-    HINT_MORE, /* another operation follows at once, and may ring for both */
-    HINTS
-};
-#define HINT(name) (1U << HINT_##name)
-#define VERB(name) (1U << VERB_##name)
-
-/* How the bytes of a write, a read or an active message are handed over: inside the call; copied,
- * so that the source is free at once; or read from and written to where they lie. Without one of
- * these hints the fabric chooses. */
-enum layout { LAYOUT_SHORT, LAYOUT_BCOPY, LAYOUT_ZCOPY, LAYOUTS };
-#define LAYOUT_HINT(layout) (1U << (HINT_SHORT + (layout)))
-
-/* The other end's memory as connect found it. Owned by the fabric until leave or close. */
-struct remote {
-    char *address; /* where it is mapped here, or NULL */
-    size_t length;
-    bool gpu; /* the address is for a GPU's calls */
-    uint64_t key, base;
-    void *own; /* the fabric's */
-};
-
-/* One operation, filled once a size, outside the timing. */
-struct xfer {
-    struct region *local;
-    size_t at;
-    struct remote *remote;
-    size_t remote_at;
-    size_t length;
-    unsigned how;        /* HINT bits */
-    uint64_t id;         /* comes back in the completion */
-    uint64_t header;     /* am only: the first eight bytes of the message */
-    size_t header_bytes; /* am only: what travels before the payload, 0 or at least 8; after the
-                            first eight it is zeroes. SHORT takes 8 */
-    struct {
-        uint8_t op, type, compare_op, fetch;
-        const void *operand, *compare;
-        void *result;
-    } amo;
-};
-
-/* A list of equal operations: the i-th lies (i % slots) * step bytes further on than the first, at
- * both ends, and so does its atomic's result. */
-struct fabric_batch {
-    unsigned count, slots;
-    size_t step;
-};
-
-struct completion {
-    uint64_t id; /* an arrival's: the first eight bytes of the message, 0 if it is shorter */
-    uint32_t verb;
-    int status;
-    uint64_t length;  /* an arrival's: header and payload */
-    const void *data; /* an arrival's: all of it, until the next poll or am; NULL unless the caller
-                         looks, see fabric_want */
-};
-
-/* Filled by open: what this fabric can do here, and what it proves. */
-struct fabric_facts {
-    unsigned verbs, honours;    /* bits */
-    unsigned target_polls;      /* verbs that complete only while the other end polls */
-    const char *proves[VERBS];  /* a sentence a verb: what its completion proves */
-    const char *why_not[HINTS]; /* the reason of each hint not honoured */
-    bool alone;                 /* the other end takes no part and no byte moves */
-    bool nic;          /* it is one: what two ends on it send each other crosses it twice */
-    bool own_memory;   /* expose must place the memory itself */
-    bool one_run;      /* its library stands one kind of run per meeting only: leave after each */
-    bool follows_here; /* which device was opened depends on want.here: a caller that
-                          learns it later must open again */
-    uint64_t link_bits_per_s; /* one way; 0: not known, or there is no link */
-    size_t max_inline, max_inline_ordered, max_send; /* ordered: not RESTRICTED; 0: max_inline */
-    size_t max_ll;    /* bytes of a command that HINT_LL issues at once: longer ones are queued;
-                         0: any */
-    size_t batch_max; /* bytes up to which `batch` takes an operation */
-    size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
-                                          header may have in a layout; 0: has no such layout */
-    size_t max_header;                 /* of an active message in layout ZCOPY */
-    unsigned depth;                    /* operations in flight */
-    uint16_t amo[2][AMO_OPS];          /* bit = type; [1]: fetching */
-    uint16_t cswap[AMO_COMPARES];      /* bit = type */
-    const char *amo_how;               /* how the widest atomics are done, or NULL */
-    const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
-    unsigned gpus;                     /* whose GPU memory it reaches, a bit a vendor */
-    unsigned gpu_verbs;                /* what it can do there */
-    unsigned gpu_layouts;              /* and in which layouts, a bit each */
-    const char *why_no_gpu;            /* where gpus lacks a vendor */
-    char form[128];                    /* which path carries it, for the header; connect may say
-                                          more, so facts stay as long as the handle */
-    char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */
-    char domain[32];                   /* what it lives in, "VNI 10", or "" */
-    char device[64];                   /* as in /sys/class, "mlx5_0:1"; "" if no NIC carries it */
-    const char *why_no_service;        /* NULL: want.service means something */
-    char library[48];                  /* as loaded, "libfabric 1.17.0", or "" */
-};
+enum { FABRIC_ABI = 10 };
 
 struct fabric_want {
     const char *device; /* what follows "FABRIC:" */
@@ -137,8 +16,11 @@ struct fabric_want {
     uint64_t service;
     unsigned verbs, hints;
     unsigned gpus; /* whose GPU memory will be exposed at either end, as far as it is known: bits */
-    bool server;   /* the end that was asked, not the one that asks */
-    bool looks;    /* the data of arrivals will be looked at */
+    unsigned threads; /* handles of this fabric that this process has open at once, each for one
+                         thread; 0 is 1 */
+    bool server;      /* the end that was asked, not the one that asks */
+    bool looks;       /* the data of arrivals will be looked at */
+    bool events;      /* the caller will sleep: it asks for event_fd and arm */
 };
 
 /* One meeting with another end: what connect needs to know of it. */
@@ -213,8 +95,29 @@ struct fabric_ops {
     int (*batch)(struct fabric *fabric, enum verb verb, const struct xfer *first,
                  const struct fabric_batch *batch);
 
+    /* Messages that find their receive by its tag. tsend may come before it: the fabric keeps up
+     * to facts.max_unexpected of them, then it has no room. */
+    int (*tsend)(struct fabric *fabric, const struct xfer *xfer); /* our buffer may be reused; SYNC:
+                                                                     its receive has been found */
+    int (*trecv)(struct fabric *fabric, const struct xfer *xfer); /* posts a buffer; never DONE */
+    /* DONE: a message that fits tag and mask has come in and waits for its receive; -EAGAIN: none
+     * has. Makes no progress: poll does. May be NULL. */
+    int (*tprobe)(struct fabric *fabric, const struct xfer *xfer);
+
+    /* An ordered stream of bytes without borders. */
+    int (*stream_send)(struct fabric *fabric, const struct xfer *xfer); /* our buffer may be
+                                                                           reused */
+    int (*stream_recv)(struct fabric *fabric, const struct xfer *xfer); /* 1 to length bytes; never
+                                                                           DONE */
+
     /* Progress and completions: 0..max, or -errno when the link is known to be lost. */
     int (*poll)(struct fabric *fabric, struct completion *completions, int max);
+
+    /* A descriptor that is readable when poll may find something, or -ENOTSUP and why; only with
+     * want.events. arm: DONE: nothing waits, the caller may sleep on the descriptor; -EAGAIN: poll
+     * first; or -errno. Both may be NULL: facts.why_no_events. */
+    int (*event_fd)(struct fabric *fabric);
+    int (*arm)(struct fabric *fabric);
 };
 
 /* ---- modules ---- */

@@ -19,12 +19,18 @@ enum { STEP = 's', HEAD = 'h', LIBRARY = 'l', DEVICE = 'd', DETAIL = 'v', NOTE =
 
 /* ---- texts ---- */
 
-/* RECV is left out: it comes with SEND. */
 static const char *const verb_words[VERBS] = {[VERB_WRITE] = "write",
                                               [VERB_READ] = "read",
                                               [VERB_SEND] = "send",
                                               [VERB_ATOMIC] = "atomics",
-                                              [VERB_AM] = "active messages"};
+                                              [VERB_AM] = "active messages",
+                                              [VERB_TSEND] = "tagged messages",
+                                              [VERB_STREAM_SEND] = "streams of bytes"};
+
+/* Those that come with another, and are not listed themselves. */
+static const char *const other_words[VERBS] = {[VERB_RECV] = "receive",
+                                               [VERB_TRECV] = "tagged receive",
+                                               [VERB_STREAM_RECV] = "stream receive"};
 
 static void verbs_text(const struct fabric_facts *facts, char *text, size_t room)
 {
@@ -112,7 +118,7 @@ static void add_atomics(struct query *q, const struct fabric_facts *facts)
 static void add_verb(struct query *q, const struct fabric_facts *facts, int verb)
 {
     static const unsigned with_layouts = VERB(WRITE) | VERB(READ) | VERB(AM);
-    const char *name = verb == VERB_RECV ? "receive" : verb_words[verb];
+    const char *name = verb_words[verb] ? verb_words[verb] : other_words[verb];
     char text[512];
     layouts_text(facts->layout_max[verb], text, sizeof text);
     bool named = verb == VERB_ATOMIC || (with_layouts & 1U << verb && *text);

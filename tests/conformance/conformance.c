@@ -150,6 +150,22 @@ static void facts_agree_with_the_table(void **state)
     assert_true(facts->depth >= 1);
 }
 
+/* What has two sides has both, and says what the caller must know of it. */
+static void tags_streams_and_events_are_whole(void **state)
+{
+    struct pair *pair = *state;
+    const struct fabric_facts *facts = &pair->end.facts;
+    const struct fabric_ops *ops = choice.ops;
+    unsigned tags = VERB(TSEND) | VERB(TRECV), streams = VERB(STREAM_SEND) | VERB(STREAM_RECV);
+    assert_true(!(facts->verbs & tags) || (facts->verbs & tags) == tags);
+    assert_true(!(facts->verbs & streams) || (facts->verbs & streams) == streams);
+    if (facts->verbs & tags) {
+        assert_true(facts->tag_bits && facts->max_unexpected);
+        assert_true(facts->why_no_probe ? *facts->why_no_probe : ops->tprobe != NULL);
+    }
+    assert_true(facts->why_no_events ? *facts->why_no_events : ops->event_fd && ops->arm);
+}
+
 static void every_hint_is_honoured_or_has_its_reason(void **state)
 {
     struct pair *pair = *state;
@@ -177,6 +193,7 @@ static const struct CMUnitTest general_tests[] = {
     cmocka_unit_test(connect_does_not_wait_for_an_end_that_is_not_there),
     cmocka_unit_test(connect_to_nonsense_is_an_error_or_goes_on),
     WITH_PAIR(facts_agree_with_the_table),
+    WITH_PAIR(tags_streams_and_events_are_whole),
     WITH_PAIR(every_hint_is_honoured_or_has_its_reason),
     WITH_PAIR(polling_with_nothing_under_way_yields_nothing),
 };

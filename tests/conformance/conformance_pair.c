@@ -364,6 +364,14 @@ verb_function *verb_of(enum verb verb)
         return choice.ops->atomic;
     case VERB_AM:
         return choice.ops->am;
+    case VERB_TSEND:
+        return choice.ops->tsend;
+    case VERB_TRECV:
+        return choice.ops->trecv;
+    case VERB_STREAM_SEND:
+        return choice.ops->stream_send;
+    case VERB_STREAM_RECV:
+        return choice.ops->stream_recv;
     default:
         return NULL;
     }

@@ -4,8 +4,9 @@
 
 #include <errno.h>
 
-static const char *const verb_words[VERBS] = {"write",   "read",   "send",
-                                              "receive", "atomic", "active message"};
+static const char *const verb_words[VERBS] = {
+    [VERB_WRITE] = "write",  [VERB_READ] = "read",     [VERB_SEND] = "send",
+    [VERB_RECV] = "receive", [VERB_ATOMIC] = "atomic", [VERB_AM] = "active message"};
 
 void weft_cxi_complete(struct weft_cxi *cxi, uint32_t verb, uint64_t id, uint64_t length,
                        int status)

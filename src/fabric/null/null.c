@@ -36,6 +36,16 @@ static const struct opt rows[] = {{.name = "delay",
                                   {0}};
 OPT_FITS(rows);
 
+/* Tagged messages that nobody has received yet, and receives that no message has come for, each in
+ * the order in which they came. */
+struct tagged {
+    unsigned count;
+    struct {
+        struct xfer xfer;
+        uint64_t due_ticks;
+    } list[DEPTH];
+};
+
 /* All state lives in the handle. The generic part comes first, so that one pointer serves both. */
 struct null {
     struct fabric fabric;
@@ -45,11 +55,12 @@ struct null {
     /* Operations under way, in order of posting: a slot belongs to the fabric until its
      * completion is polled, so a caller that gives up leaves no dangling pointer. */
     struct {
-        uint64_t id, due_ticks, length;
+        uint64_t id, due_ticks, length, tag;
         uint32_t verb;
     } slots[DEPTH];
     uint64_t head, tail;
     uint64_t receives[DEPTH], receive_head, receive_tail;
+    struct tagged messages, wanted;
 };
 
 /* list: every device a user could name here. */
@@ -72,12 +83,17 @@ static uint64_t next_random(struct null *n)
 static void describe(struct fabric_facts *facts, const struct settings *s)
 {
     *facts = (struct fabric_facts){
-        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM) |
+                 VERB(TSEND) | VERB(TRECV),
         .alone = true,
         .gpus = MEMORY_ALL_GPUS,
-        .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
+        .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM) | VERB(TSEND) |
+                     VERB(TRECV),
         .gpu_layouts = (1U << LAYOUTS) - 1,
         .depth = DEPTH,
+        .tag_bits = UINT64_MAX,
+        .max_unexpected = DEPTH,
+        .why_no_events = "null does everything when it is polled",
         .max_send = SIZE_MAX,
         .self = "null",
         .why_no_service = "null has no services",
@@ -177,6 +193,7 @@ static void null_leave(struct fabric *fabric)
     struct null *n = (struct null *)fabric;
     n->head = n->tail = 0;
     n->receive_head = n->receive_tail = 0;
+    n->messages.count = n->wanted.count = 0;
 }
 
 /* Something that completes later. */
@@ -188,6 +205,7 @@ static void begin(struct null *n, uint32_t verb, uint64_t id, uint64_t length, u
     n->slots[slot].id = id;
     n->slots[slot].due_ticks = due_ticks > n->reads_ticks ? due_ticks - n->reads_ticks : 0;
     n->slots[slot].length = length;
+    n->slots[slot].tag = 0;
     n->slots[slot].verb = verb;
 }
 
@@ -261,6 +279,89 @@ static int null_am(struct fabric *fabric, const struct xfer *xfer)
     return DONE;
 }
 
+/* ---- tagged messages ---- */
+
+/* The oldest receive for a message, the oldest message for a receive; the count if there is none.
+ */
+static unsigned find_receive(const struct tagged *in, const struct xfer *message)
+{
+    unsigned i = 0;
+    while (i < in->count &&
+           !fabric_tag_fits(message->tag, in->list[i].xfer.tag, in->list[i].xfer.mask))
+        i++;
+    return i;
+}
+
+static unsigned find_message(const struct tagged *in, const struct xfer *receive)
+{
+    unsigned i = 0;
+    while (i < in->count && !fabric_tag_fits(in->list[i].xfer.tag, receive->tag, receive->mask))
+        i++;
+    return i;
+}
+
+static void drop(struct tagged *from, unsigned at)
+{
+    from->count--;
+    memmove(&from->list[at], &from->list[at + 1], (from->count - at) * sizeof from->list[0]);
+}
+
+static int keep(struct tagged *in, const struct xfer *xfer, uint64_t due_ticks)
+{
+    if (in->count == DEPTH)
+        return -EAGAIN;
+    in->list[in->count].xfer = *xfer;
+    in->list[in->count++].due_ticks = due_ticks;
+    return LATER;
+}
+
+/* A message and its receive have met. */
+static void match(struct null *n, const struct xfer *message, uint64_t id, uint64_t due_ticks)
+{
+    begin(n, VERB_TRECV, id, message->length, due_ticks);
+    n->slots[(n->head - 1) % DEPTH].tag = message->tag;
+}
+
+/* Its echo is for the oldest of our receives that its tag fits, or is kept for one to come: up to
+ * max_unexpected of the facts, and then there is no room. */
+static int null_tsend(struct fabric *fabric, const struct xfer *xfer)
+{
+    struct null *n = (struct null *)fabric;
+    uint64_t due_ticks = echo_ticks(n);
+    unsigned at = find_receive(&n->wanted, xfer);
+    if (n->head - n->tail == DEPTH)
+        return -EAGAIN;
+    if (at == n->wanted.count)
+        return keep(&n->messages, xfer, due_ticks) ? -EAGAIN : DONE;
+    match(n, xfer, n->wanted.list[at].xfer.id, due_ticks);
+    drop(&n->wanted, at);
+    return DONE;
+}
+
+/* Gets the oldest message that fits, if one has come already. */
+static int null_trecv(struct fabric *fabric, const struct xfer *xfer)
+{
+    struct null *n = (struct null *)fabric;
+    unsigned at = find_message(&n->messages, xfer);
+    if (n->head - n->tail == DEPTH)
+        return -EAGAIN;
+    if (at == n->messages.count)
+        return keep(&n->wanted, xfer, 0);
+    match(n, &n->messages.list[at].xfer, xfer->id, n->messages.list[at].due_ticks);
+    drop(&n->messages, at);
+    return LATER;
+}
+
+static int null_tprobe(struct fabric *fabric, const struct xfer *xfer)
+{
+    const struct null *n = (struct null *)fabric;
+    unsigned at = find_message(&n->messages, xfer);
+    if (at == n->messages.count)
+        return -EAGAIN;
+    uint64_t due_ticks = n->messages.list[at].due_ticks;
+    return due_ticks && clock_read(&n->clock) < due_ticks ? -EAGAIN : DONE;
+}
+
 /* poll: makes progress and hands out completions, in order of posting here. */
 static int null_poll(struct fabric *fabric, struct completion *completions, int max)
 {
@@ -272,8 +373,10 @@ static int null_poll(struct fabric *fabric, struct completion *completions, int 
         while (n->slots[slot].due_ticks && (now = clock_read(&n->clock)) < n->slots[slot].due_ticks)
             if (n->slots[slot].due_ticks - now > n->near_ticks)
                 return got;
-        completions[got++] = (struct completion){
-            .id = n->slots[slot].id, .verb = n->slots[slot].verb, .length = n->slots[slot].length};
+        completions[got++] = (struct completion){.id = n->slots[slot].id,
+                                                 .verb = n->slots[slot].verb,
+                                                 .length = n->slots[slot].length,
+                                                 .tag = n->slots[slot].tag};
         n->tail++;
     }
     return got;
@@ -296,4 +399,7 @@ const struct fabric_ops fabric_null = {.abi = FABRIC_ABI,
                                        .recv = null_recv,
                                        .atomic = null_atomic,
                                        .am = null_am,
+                                       .tsend = null_tsend,
+                                       .trecv = null_trecv,
+                                       .tprobe = null_tprobe,
                                        .poll = null_poll};

@@ -86,6 +86,8 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
     facts->why_not[HINT_INLINE] = facts->max_inline ? "the provider never completes such an atomic"
                                                     : "the provider has no inject";
     facts->why_not[HINT_HRP] = "the provider has no high-rate puts";
+    facts->why_not[HINT_SYNC] = "tagged messages are not built";
+    facts->why_not[HINT_LEND] = "libfabric has no streams of bytes";
     facts->why_not[HINT_SHORT] = "the provider has no inject";
     facts->why_not[HINT_LL] = weft_ofi_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"
                                                        : "libfabric issues at once";
@@ -125,6 +127,7 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
     facts->why_no_service = no_service(info);
     snprintf(facts->library, sizeof facts->library, "libfabric %.32s",
              fi_tostr(&version, FI_TYPE_VERSION));
+    facts->why_no_events = "waiting for libfabric's events is not built";
     facts->why_no_gpu = "the provider has no FI_HMEM";
     facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;
     facts->gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM);

@@ -37,7 +37,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
 {
     *facts = (struct fabric_facts){
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
-        .honours = ((1U << HINTS) - 1) & ~HINT(HRP),
+        .honours = ((1U << HINTS) - 1) & ~(HINT(HRP) | HINT(SYNC) | HINT(LEND)),
         .target_polls = VERB(SEND) | VERB(AM),
         .max_inline = SOFT_IDC,
         .max_inline_ordered = SOFT_IDC_ORDERED,
@@ -55,6 +55,9 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     };
     soft_describe_path(facts);
     facts->why_not[HINT_HRP] = "the software NIC has no switch that could acknowledge";
+    facts->why_not[HINT_SYNC] = "tagged messages are not built";
+    facts->why_not[HINT_LEND] = "the software NIC has no streams of bytes";
+    facts->why_no_events = "the software NIC raises no interrupts";
     facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";
     facts->proves[VERB_RECV] = "the message is in the posted buffer";

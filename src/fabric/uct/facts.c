@@ -189,6 +189,8 @@ static void hints(const struct weft_uct_port *port, struct fabric_facts *facts)
     facts->why_not[HINT_MORE] = "UCT batches by itself";
     facts->why_not[HINT_HRP] = "UCT has no high-rate puts";
     facts->why_not[HINT_RESTRICTED] = "UCT has one order of operations";
+    facts->why_not[HINT_SYNC] = "UCT has no tagged messages: fabric ucp has";
+    facts->why_not[HINT_LEND] = "UCT has no streams of bytes: fabric ucp has";
     facts->why_not[HINT_MATCHING] = "UCT names memory by its key";
     facts->why_not[HINT_RENDEZVOUS] = facts->verbs & VERB(SEND)
                                           ? "the target pulls in shared memory only"
@@ -237,6 +239,7 @@ void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts
         snprintf(facts->device, sizeof facts->device, "%.63s", place->device);
     }
     facts->why_no_service = "UCT has no services";
+    facts->why_no_events = "waiting for UCT's events is not built";
     name_library(facts->library, sizeof facts->library);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
     snprintf(facts->form, sizeof facts->form, "uct %s/%s (UCX %d.%d)", place->transport,
