@@ -38,7 +38,7 @@ int session_reason(struct session *s, int status)
     char kept[1024];
     uint64_t since_ms = clock_ms();
     int gone = 0;
-    if (status == -EINTR || status == -ECONNRESET || status == -ETIMEDOUT)
+    if (status == -EINTR || status == -ETIMEDOUT)
         return status;
     snprintf(kept, sizeof kept, "%s", fail_reason());
     while (!gone && clock_ms() - since_ms < GRACE_MS) {

@@ -35,7 +35,7 @@ KINDS = {"read": ("cxi_read_lat", ()),
          "a rendezvous send": ("cxi_send_lat", ("-R",)),
          "an atomic": ("cxi_atomic_lat", ("--fetching",))}
 SEPARATORS = {"cxi_write_lat": 72 * "-", "cxi_read_lat": 72 * "-", "cxi_send_lat": 70 * "-",
-              "cxi_atomic_lat": 71 * "-"}
+              "cxi_atomic_lat": 71 * "-", "cxi_write_bw": 51 * "-"}
 
 
 # Each of these falls on each tool in each phase, or, without --full, one after the other does.
@@ -93,6 +93,18 @@ def killed(victim, phase):
     if victim == "server":
         told_what_was_measured(run_.client, "incomplete", "interrupted")
     run_.traces.nothing()
+
+
+@test
+def the_end_that_was_killed_is_named_and_not_what_the_fabric_made_of_it():
+    """libfabric notices the loss first, as an operation that was cancelled."""
+    if not os.path.exists(os.path.join(tap.build_folder(), "modules", "weft-ofi.so")):
+        skip("weft-ofi.so is not built")
+    for _ in range(4):
+        run_ = Pair("-d", "ofi:tcp", "-s", "8", name="cxi_write_bw")
+        run_.server.kill()
+        lost_its_peer(run_.client, "lost the server")
+        run_.traces.nothing()
 
 
 def stopped(victim, phase):

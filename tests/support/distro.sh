@@ -3,7 +3,8 @@
 # distro.sh SUITE [TARGET]: `make check`, or another target, as on another release of Debian: in a
 # chroot that debootstrap makes from the mirror that apt is configured with. As root. The chroot stays in
 # build-distro/SUITE for the next time; the tree in it is a fresh copy of what git tracks, and what was
-# built of it before. Everything is mounted in a mount namespace of its own, which ends with the script.
+# built of it before. Everything is mounted in a mount namespace of its own, which ends with the script;
+# the target runs in a network of its own, so that two of these do not meet on the loopback.
 set -e
 cd "$(dirname "$0")/../.."
 suite=$1
@@ -48,5 +49,9 @@ unshare --mount --pid --fork sh -ec '
     mount --rbind /dev dev
     mount -t tmpfs -o mode=1777 tmpfs dev/shm
     mount -t tmpfs tmpfs run
-    exec chroot . sh -ec "cd /weft && exec make $2"
+    exec chroot . sh -ec "
+        cd /weft
+        make need-build need-check
+        exec unshare --mount --net sh -ec \"mount -t sysfs sysfs /sys; ip link set lo up; exec make $2\"
+    "
 ' sh "$root" "$target"
