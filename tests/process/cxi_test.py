@@ -38,13 +38,14 @@ def between(word, *args, server=None, client=None):
     return one, two
 
 
-def failed(word, *args, code=1, **faults):
-    """What the client says when it fails, and that the server ends too."""
-    one, two = between(word, *args, **faults)
-    ended(two, code)
-    one.wait()
-    check(one.code is not None, one)
-    return one_sentence(two, f"cxi_{word}")
+def failed(ends, word):
+    """What client and server say when both fail."""
+    said = []
+    for end in reversed(ends):
+        end.wait()
+        check(end.code in (1, 4), end)
+        said.append(one_sentence(end, f"cxi_{word}"))
+    return said
 
 
 # ---- every tool, every form of a command ----
@@ -138,30 +139,57 @@ def a_revoked_service_is_named():
     check("logical network interface" in process.err and "revoked" in process.err, process)
 
 
-@test
-def errors_of_the_targets_nic_end_a_run():
-    check("PCIe" in failed("write_lat", "-n", "500", server={"CASSINI_FAULT": "error:60"}))
-    check("dropped" in failed("read_lat", "-n", "500", server={"CASSINI_FAULT": "dropped:60"}))
-    check("PCIe" in failed("write_bw", "-n", "20", "-l", "16", server={"CASSINI_FAULT": "error:60"}))
+def gap(word):
+    return ("--latency-gap", "0") if word.endswith("lat") else ()
+
+
+# Where it happens, to which tool, and what is said of it at both ends.
+FAULTS = (
+    ("server", "error:60", "write_lat", (), "PCIe"),
+    ("server", "dropped:60", "read_lat", (), "dropped"),
+    ("server", "error:60", "write_bw", ("-l", "16"), "a write of a list failed: PCIe"),
+    ("server", "error:60", "atomic_lat", (), "an atomic of 8 bytes failed"),
+    ("client", "error:60", "send_lat", ("-R", "-s", "20000"), "PCIe"),
+    ("server", "disabled:60", "write_lat", (), "the target's portal table entry is disabled"),
+    ("server", "disabled:60", "send_lat", (), "disabled"),
+    ("server", "target_event:60", "send_lat", (), "a memory error that cannot be corrected"),
+    ("client", "target_event:60", "send_bw", ("-b", "-l", "16"), "a memory error that cannot be corrected"),
+    ("client", "translation:60", "write_lat", ("--no-idc",), "an address that is not mapped"),
+    ("server", "translation:60", "send_lat", ("--no-idc",), "an address that is not mapped"),
+    ("client", "bad_command:60", "write_lat", (), "refuses a command"),
+    ("server", "bad_command:60", "send_lat", (), "refuses a command"),
+    ("client", "overflow:60", "write_lat", (), "event queue was full"),
+    ("server", "overflow:60", "send_lat", (), "event queue was full"),
+)
 
 
 @test
-def a_command_that_the_nic_refuses_ends_a_run():
-    check("refuses a command" in failed("write_lat", "-n", "500",
-                                        client={"CASSINI_FAULT": "bad_command:60"}))
+def errors_of_either_nic_end_a_run_in_a_sentence_at_both_ends():
+    for end, what, word, args, words in FAULTS:
+        said = failed(between(word, "-n", "500", *gap(word), *args, **{end: {"CASSINI_FAULT": what}}), word)
+        check(all(words in one for one in said), f"{what} at the {end} of {word}: {said}")
+
+
+# What is lost or taken away makes no event: the deadline ends it.
+LOST = (
+    ("server", "lost_ack:60", "write_lat", ()),
+    ("server", "lost_ack:60", "atomic_lat", ()),
+    ("server", "lost_data:60", "read_lat", ()),
+    ("server", "lost_ack:60", "write_bw", ("-l", "16")),
+    ("server", "lost_ack:60", "send_bw", ("-l", "16", "-s", "4096")),
+    ("client", "gone:60", "write_lat", ()),
+    ("server", "gone:60", "send_lat", ()),
+    ("client", "gone:60", "write_bw", ("-l", "16", "-b")),
+)
 
 
 @test
-def an_event_queue_that_overflows_ends_a_run():
-    check("event queue was full" in failed("write_lat", "-n", "500",
-                                           client={"CASSINI_FAULT": "overflow:60"}))
-
-
-@test
-def a_lost_acknowledgement_ends_a_run_in_time():
-    for word in ("write_lat", "atomic_lat"):
-        check("within 3 s" in failed(word, "-n", "500", code=4,
-                                     server={"CASSINI_FAULT": "lost_ack:60"}))
+def what_is_lost_ends_a_run_in_time_at_both_ends():
+    runs = [(between(word, "-n", "500", *gap(word), *args, **{end: {"CASSINI_FAULT": what}}), what, word)
+            for end, what, word, args in LOST]
+    for ends, what, word in runs:
+        said = failed(ends, word)
+        check(any("within 3" in one for one in said), f"{what} {word}: {said}")
 
 
 @test

@@ -79,14 +79,14 @@ static bool emit_idc(struct weft_cxi *cxi, const struct xfer *x, const struct we
     cassini_put(cstate, x->amo.fetch ? c_cstate_cmd__event_ct_reply : c_cstate_cmd__event_ct_ack,
                 way->counts);
     cassini_put(cstate, c_cstate_cmd__restricted, !!(x->how & HINT(RESTRICTED)));
-    cassini_put(cstate, c_cstate_cmd__index_ext, r->plain);
+    cassini_put(cstate, c_cstate_cmd__index_ext, r->put);
     cassini_put(cstate, c_cstate_cmd__user_ptr, way->user_ptr);
     cassini_put(cstate, c_cstate_cmd__ct, way->counts ? cxi->ct->ctn : 0);
     cassini_put(cstate, c_cstate_cmd__eq, cxi->eq->eqn);
     words_of(x->amo.operand, size, one);
     words_of(two_operands(x) ? x->amo.compare : NULL, size, two);
     cassini_put(command, c_idc_put_cmd__length, small ? 32 : c_idc_amo_cmd__size);
-    cassini_put(command, c_idc_put_cmd__dfa, weft_cxi_dfa(cxi, r->plain));
+    cassini_put(command, c_idc_put_cmd__dfa, weft_cxi_dfa(cxi, r->put));
     cassini_put(command, c_idc_put_cmd__remote_offset, x->remote_at);
     if (small) {
         cassini_put(command + 2, c_small_amo_payload__amo_op, ops[x->amo.op]);
@@ -117,7 +117,7 @@ static bool emit_dma(struct weft_cxi *cxi, const struct xfer *x, const struct we
     uint64_t command[128 / sizeof(uint64_t)] = {0}, two[2];
     size_t size = sizes[x->amo.type];
     bool matching = x->how & HINT(MATCHING), restricted = x->how & HINT(RESTRICTED) && !matching;
-    unsigned index = matching ? r->matching : r->plain;
+    unsigned index = matching ? r->matching : r->put;
     memcpy(operand, x->amo.operand, size);
     words_of(two_operands(x) ? x->amo.compare : NULL, size, two);
     cassini_put(command, c_dma_amo_cmd__index_ext, index);

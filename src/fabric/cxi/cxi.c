@@ -92,9 +92,12 @@ static int open_device(struct weft_cxi *cxi, const char *device)
         return weft_cxi_host->fail(-ENODEV, "cxi: no device \"%s\": they are called cxi0, cxi1 ...",
                                    name);
     int status = cxi->calls->cxil_open_device((uint32_t)id, &cxi->dev);
-    return status
-               ? weft_cxi_host->fail(-ENODEV, "cxi: no device \"%s\": %s", name, strerror(-status))
-               : 0;
+    if (status)
+        return weft_cxi_host->fail(-ENODEV, "cxi: no device \"%s\": %s", name, strerror(-status));
+    unsigned indices = cxi->dev->info.pid_granule;
+    return indices > 4 && indices <= WEFT_CXI_INDICES
+               ? 0
+               : weft_cxi_host->fail(-ENOTSUP, "cxi: a PID of %s has %u indices", name, indices);
 }
 
 /* The VNI of a service, as HPE's own tools find it: its first; if it has none of its own, the

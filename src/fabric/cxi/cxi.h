@@ -13,6 +13,7 @@
 enum {
     WEFT_CXI_SLOTS = 128, /* operations in flight: also the ids of rendezvous, which have 8 bits */
     WEFT_CXI_ENTRIES = 16,
+    WEFT_CXI_INDICES = 256, /* of a domain, at most */
     WEFT_CXI_RECEIVES = 128,
     WEFT_CXI_SENDS = 64,    /* messages that wait for a receive of the other end */
     WEFT_CXI_QUEUE = 16384, /* slots of the queue of commands */
@@ -35,11 +36,17 @@ int weft_cxi_list(void (*say)(void *arg, const char *device, const char *what), 
 
 /* ---- portal.c: what a target has ---- */
 
-/* A portal table entry at an index of the domain, with one list entry or more. */
+/* A portal table entry, with one list entry or more, at an index of the domain for puts and
+ * atomics, at one for gets, or at both. The NIC orders what is not restricted in connections of
+ * their own for puts and for gets, and tells them apart by the half of the indices: gets have the
+ * upper one.
+ */
+enum weft_cxi_use { WEFT_CXI_PUTS, WEFT_CXI_PUTS_AND_GETS, WEFT_CXI_PULLS };
 struct weft_cxi_portal {
     struct weft_cxil_pte *pte;
-    struct weft_cxil_pte_map *map;
-    unsigned index;
+    enum weft_cxi_use use;
+    struct weft_cxil_pte_map *put_map, *get_map;
+    unsigned put_index, get_index;
 };
 
 /* What the other end may do with memory, and what is said of it. */
@@ -57,13 +64,12 @@ struct weft_cxi;
 
 uint64_t weft_cxi_now_ms(void);
 
-/* index: WEFT_CXI_ANY for one that nobody can tell beforehand. */
-enum { WEFT_CXI_ANY = 1024 };
+/* At indices that nobody can tell beforehand; for pulls at the one where other NICs look. */
 int weft_cxi_portal_open(struct weft_cxi *cxi, struct weft_cxi_portal *portal, bool matching,
-                         unsigned index);
+                         enum weft_cxi_use use);
 void weft_cxi_portal_close(struct weft_cxi *cxi, struct weft_cxi_portal *portal);
 
-/* At no index any more; at another one from now on. */
+/* At no index any more; at others from now on. */
 void weft_cxi_portal_hide(struct weft_cxi *cxi, struct weft_cxi_portal *portal);
 int weft_cxi_portal_move(struct weft_cxi *cxi, struct weft_cxi_portal *portal);
 
@@ -86,7 +92,7 @@ struct weft_cxi_exposed {
 struct weft_cxi_remote {
     uint64_t key;
     size_t length;
-    unsigned plain, matching; /* indices */
+    unsigned put, get, matching; /* indices */
 };
 
 /* A queue of what we initiate, and what it was told last: commands with immediate data depend on
@@ -105,7 +111,6 @@ struct weft_cxi_slot {
     uint32_t verb; /* VERBS: nobody waits for it any more */
     unsigned awaits;
     void *result; /* of an atomic that fetches */
-    size_t result_bytes;
     bool busy;
 };
 
@@ -157,7 +162,7 @@ struct weft_cxi_mail {
 struct weft_cxi_batch {
     bool busy;
     uint64_t id, total; /* the counter, when all are done */
-    uint32_t verb;
+    uint32_t verb;      /* VERBS: nobody waits for it any more */
     struct fabric_batch shape;
     size_t length;
     char *result; /* of the first; NULL: none */
@@ -173,7 +178,8 @@ struct weft_cxi {
     struct weft_cxi_arena *arena;
     struct weft_cxi_slot *free;
     unsigned taken;
-    bool connected, looks, relaxed;
+    bool connected, looks;
+    bool no_lists; /* one has failed: the counter will not come to where it should */
 
     struct weft_cxi_slot slots[WEFT_CXI_SLOTS];
     struct completion done[WEFT_CXI_DONE];
@@ -198,6 +204,7 @@ struct weft_cxi {
     struct weft_cxi_portal words, messages, ams, pulls;
     uint32_t nid, pid; /* the other end's */
     unsigned their_words, their_messages, their_ams;
+    uint64_t used[WEFT_CXI_INDICES / 64]; /* indices of the domain: a bit each */
     uint16_t amo[2][AMO_OPS], cswap[AMO_COMPARES];
     /* Waiting for the target's own queue: what has come. */
     unsigned state_changes, links;

@@ -26,16 +26,21 @@ static void offer_atomics(struct fabric_facts *facts)
     facts->cswap[AMO_NE] |= complex;
 }
 
-/* A NIC may be set up to make a PCIe fetch-and-add of one of the atomics. */
+/* A NIC may be set up to make a PCIe fetch-and-add of one of the atomics, of unsigned words; a sum
+ * stays one. */
 static void remove_remapped(const struct weft_cxi *cxi, struct fabric_facts *facts)
 {
     int remapped = -1;
     if (!cxi->calls->cxil_get_amo_remap_to_pcie_fadd ||
         cxi->calls->cxil_get_amo_remap_to_pcie_fadd(cxi->dev, &remapped))
         return;
-    for (int op = 0; op < AMO_OPS; op++)
-        if (weft_cxi_amo_op((enum amo_op)op) == remapped)
-            facts->amo[0][op] = facts->amo[1][op] = 0;
+    const uint16_t words = 1U << AMO_UINT32 | 1U << AMO_UINT64;
+    for (int op = 0; op < AMO_OPS; op++) {
+        if (op == AMO_SUM || weft_cxi_amo_op((enum amo_op)op) != remapped)
+            continue;
+        facts->amo[0][op] &= (uint16_t)~words;
+        facts->amo[1][op] &= (uint16_t)~words;
+    }
 }
 
 static void say_what_is_proved(struct fabric_facts *facts)
@@ -86,6 +91,9 @@ void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
     facts->layout_max[VERB_READ][LAYOUT_ZCOPY] = UINT32_MAX;
     facts->layout_max[VERB_AM][LAYOUT_SHORT] = WEFT_C_MAX_IDC_PAYLOAD_UNR;
     facts->layout_max[VERB_AM][LAYOUT_BCOPY] = WEFT_CXI_AM_BYTES;
+    /* In Mb/s; what it does not know is not a speed. */
+    if (info->link_speed < 10000000)
+        facts->link_bits_per_s = info->link_speed * 1000000;
     offer_atomics(facts);
     remove_remapped(cxi, facts);
     say_what_is_proved(facts);

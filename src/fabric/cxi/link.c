@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { INDICES = 256, NID_BITS = 20, DRAIN_MS = 50, OWN_MS = 2000 };
+enum { NID_BITS = 20, OFFSET_BITS = 56, DRAIN_MS = 50, OWN_MS = 2000 };
 
 /* Restricted packets carry no initiator; bit 0 of ignore_bits lets their last part arrive in any
  * order too, as HPE's own tools have it. */
@@ -26,11 +26,11 @@ static int open_portals(struct weft_cxi *cxi, struct weft_cxi_exposed *e)
                                    .get = true,
                                    .relaxed = true,
                                    .ignore_bits = RELAXED_RESTRICTED};
-    int status = weft_cxi_portal_open(cxi, &e->plain, false, WEFT_CXI_ANY);
+    int status = weft_cxi_portal_open(cxi, &e->plain, false, WEFT_CXI_PUTS_AND_GETS);
     if (!status)
         status = weft_cxi_append_now(cxi, &e->plain, &grant);
     if (!status)
-        status = weft_cxi_portal_open(cxi, &e->matching, true, WEFT_CXI_ANY);
+        status = weft_cxi_portal_open(cxi, &e->matching, true, WEFT_CXI_PUTS);
     /* Who and which bits are checked by the index here: both are of this meeting alone. */
     grant.match_id = anybody;
     grant.match_bits = 1;
@@ -80,8 +80,9 @@ static int give_key(struct weft_cxi *cxi, struct weft_cxi_exposed *e, struct msg
     }
     return status ? status
                   : weft_cxi_host->msg_print(
-                        key, "key=0x%" PRIx64 "\nlength=%zu\nplain=%u\nmatching=%u\n", e->key,
-                        e->region->length, e->plain.index, e->matching.index);
+                        key, "key=0x%" PRIx64 "\nlength=%zu\nput=%u\nget=%u\nmatching=%u\n", e->key,
+                        e->region->length, e->plain.put_index, e->plain.get_index,
+                        e->matching.put_index);
 }
 
 int weft_cxi_expose(struct fabric *fabric, struct region *region, struct msg *key)
@@ -161,8 +162,8 @@ void weft_cxi_withdraw(struct fabric *fabric, struct region *region)
     bool pulled = e->pulled;
     unexpose(cxi, e);
     /* The regions that are left are offered anew. */
-    if (pulled && (weft_cxi_portal_open(cxi, &cxi->pulls, true, cxi->dev->info.rdzv_get_idx) ||
-                   offer_pulls(cxi)))
+    if (pulled &&
+        (weft_cxi_portal_open(cxi, &cxi->pulls, true, WEFT_CXI_PULLS) || offer_pulls(cxi)))
         weft_cxi_lose(cxi, -EIO, "the regions that are left cannot be offered for rendezvous");
 }
 
@@ -179,17 +180,17 @@ static int open_meeting(struct weft_cxi *cxi)
     struct weft_cxi_grant ams = {
         .md = cxi->arena_md, .address = a->in, .length = sizeof a->in, .put = true, .events = true};
     memset(&a->words, 0, sizeof a->words);
-    int status = weft_cxi_portal_open(cxi, &cxi->words, false, WEFT_CXI_ANY);
+    int status = weft_cxi_portal_open(cxi, &cxi->words, false, WEFT_CXI_PUTS);
     if (!status)
         status = weft_cxi_append_now(cxi, &cxi->words, &words);
     if (!status)
-        status = weft_cxi_portal_open(cxi, &cxi->ams, false, WEFT_CXI_ANY);
+        status = weft_cxi_portal_open(cxi, &cxi->ams, false, WEFT_CXI_PUTS);
     if (!status)
         status = weft_cxi_append_now(cxi, &cxi->ams, &ams);
     if (!status)
-        status = weft_cxi_portal_open(cxi, &cxi->messages, true, WEFT_CXI_ANY);
+        status = weft_cxi_portal_open(cxi, &cxi->messages, true, WEFT_CXI_PUTS);
     if (!status)
-        status = weft_cxi_portal_open(cxi, &cxi->pulls, true, cxi->dev->info.rdzv_get_idx);
+        status = weft_cxi_portal_open(cxi, &cxi->pulls, true, WEFT_CXI_PULLS);
     return status;
 }
 
@@ -213,38 +214,64 @@ int weft_cxi_address(struct fabric *fabric, struct msg *mine)
     cxi->met = true;
     return weft_cxi_host->msg_print(
         mine, "nic=0x%x\npid=%u\nvni=%u\nwords=%u\nmessages=%u\nams=%u\n", cxi->dev->info.nid,
-        cxi->domain->pid, cxi->domain->vni, cxi->words.index, cxi->messages.index, cxi->ams.index);
+        cxi->domain->pid, cxi->domain->vni, cxi->words.put_index, cxi->messages.put_index,
+        cxi->ams.put_index);
 }
 
-/* A number below a limit, or -EPROTO. */
-static int number(const struct msg *text, const char *name, uint64_t limit, unsigned *value)
+/* A number from first on and below a limit, or -EPROTO. */
+static int number(const struct msg *text, const char *name, uint64_t first, uint64_t limit,
+                  uint64_t *value)
 {
-    uint64_t got = 0;
-    if (weft_cxi_host->msg_number(text, name, &got) || got >= limit)
+    if (weft_cxi_host->msg_number(text, name, value) || *value < first || *value >= limit)
         return weft_cxi_host->fail(-EPROTO, "cxi: what the other end gave has no good %s", name);
-    *value = (unsigned)got;
     return 0;
+}
+
+/* An index of the half for puts, or of the other: see struct weft_cxi_portal. */
+static int index_of(const struct weft_cxi *cxi, const struct msg *text, const char *name, bool gets,
+                    unsigned *index)
+{
+    uint64_t value = 0, half = cxi->dev->info.pid_granule / 2;
+    int status = number(text, name, gets ? half : 0, gets ? 2 * half : half, &value);
+    *index = (unsigned)value;
+    return status;
 }
 
 static int read_address(struct weft_cxi *cxi, const struct msg *text)
 {
-    unsigned vni = 0;
-    int status = number(text, "nic", 1 << NID_BITS, &cxi->nid);
+    uint64_t nid = 0, pid = 0, vni = 0;
+    int status = number(text, "nic", 0, 1 << NID_BITS, &nid);
     if (!status)
-        status = number(text, "pid", 1U << cxi->dev->info.pid_bits, &cxi->pid);
+        status = number(text, "pid", 0, UINT64_C(1) << cxi->dev->info.pid_bits, &pid);
     if (!status)
-        status = number(text, "vni", UINT16_MAX + 1, &vni);
+        status = number(text, "vni", 0, UINT16_MAX + 1, &vni);
     if (!status && vni != cxi->domain->vni)
         return weft_cxi_host->fail(
             -EHOSTUNREACH,
             "cxi: the other end is in VNI %u, this one in VNI %u: give both the "
             "same service",
-            vni, cxi->domain->vni);
+            (unsigned)vni, cxi->domain->vni);
+    cxi->nid = (uint32_t)nid;
+    cxi->pid = (uint32_t)pid;
     if (!status)
-        status = number(text, "words", INDICES, &cxi->their_words);
+        status = index_of(cxi, text, "words", false, &cxi->their_words);
     if (!status)
-        status = number(text, "messages", INDICES, &cxi->their_messages);
-    return status ? status : number(text, "ams", INDICES, &cxi->their_ams);
+        status = index_of(cxi, text, "messages", false, &cxi->their_messages);
+    return status ? status : index_of(cxi, text, "ams", false, &cxi->their_ams);
+}
+
+static int read_key(const struct weft_cxi *cxi, const struct msg *text, struct weft_cxi_remote *r)
+{
+    uint64_t length = 0;
+    int status = number(text, "key", 0, UINT64_MAX, &r->key);
+    if (!status)
+        status = number(text, "length", 0, UINT64_C(1) << OFFSET_BITS, &length);
+    r->length = length;
+    if (!status)
+        status = index_of(cxi, text, "put", false, &r->put);
+    if (!status)
+        status = index_of(cxi, text, "get", true, &r->get);
+    return status ? status : index_of(cxi, text, "matching", false, &r->matching);
 }
 
 static int read_keys(struct weft_cxi *cxi, const struct fabric_meeting *meeting,
@@ -254,16 +281,7 @@ static int read_keys(struct weft_cxi *cxi, const struct fabric_meeting *meeting,
         return weft_cxi_host->fail(-EPROTO, "cxi: the other end has %d regions", meeting->count);
     for (int i = 0; i < meeting->count; i++) {
         struct weft_cxi_remote *r = &cxi->remotes[i];
-        uint64_t length = 0;
-        int status = weft_cxi_host->msg_number(&meeting->keys[i], "key", &r->key);
-        if (!status)
-            status = weft_cxi_host->msg_number(&meeting->keys[i], "length", &length);
-        if (status)
-            return weft_cxi_host->fail(-EPROTO, "cxi: what the other end gave is no key");
-        r->length = length;
-        status = number(&meeting->keys[i], "plain", INDICES, &r->plain);
-        if (!status)
-            status = number(&meeting->keys[i], "matching", INDICES, &r->matching);
+        int status = read_key(cxi, &meeting->keys[i], r);
         if (status)
             return status;
         remote[i] = (struct remote){.length = r->length, .key = r->key, .own = r};
@@ -322,6 +340,8 @@ void weft_cxi_leave(struct fabric *fabric)
     /* What did not come back in time is nobody's any more. */
     for (int i = 0; i < WEFT_CXI_SLOTS; i++)
         cxi->slots[i].verb = VERBS;
+    cxi->batch.verb = VERBS;
+    cxi->batch.result = NULL;
     for (struct weft_cxi_exposed *e = cxi->exposed; e < cxi->exposed + WEFT_CXI_ENTRIES; e++) {
         e->key = 0;
         e->pulled = false;

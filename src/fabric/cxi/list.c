@@ -68,7 +68,7 @@ int weft_cxi_batch(struct fabric *fabric, enum verb verb, const struct xfer *fir
     if (!batch->count || !batch->slots)
         return DONE;
     /* Errors of a list have no name: nothing else without one may be under way. */
-    if (cxi->batch.busy || cxi->slots[0].busy || batch->count > WEFT_CXI_BATCH ||
+    if (cxi->no_lists || cxi->batch.busy || cxi->slots[0].busy || batch->count > WEFT_CXI_BATCH ||
         !weft_cxi_find(cxi, first->local) || !fits(cxi, verb, first, batch->count) ||
         !arm(cxi, cxi->counted + batch->count))
         return -EAGAIN;

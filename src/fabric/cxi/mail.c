@@ -70,7 +70,8 @@ static bool emit_message(struct weft_cxi *cxi, const struct weft_cxi_outgoing *o
 /* DONE, LATER, or -EAGAIN. */
 static int issue(struct weft_cxi *cxi, const struct weft_cxi_outgoing *out)
 {
-    bool pull = out->how & HINT(RENDEZVOUS);
+    /* There must be something to pull. */
+    bool pull = out->how & HINT(RENDEZVOUS) && out->length;
     bool idc = !pull && out->how & (HINT(INLINE) | HINT(SHORT)) &&
                out->length <= WEFT_C_MAX_IDC_PAYLOAD_UNR;
     if (!weft_cxi_profile(&cxi->data, cxi->cp))
@@ -303,7 +304,7 @@ void weft_cxi_mail_event(struct weft_cxi *cxi, const uint8_t event[64])
         m->linked++;
         return;
     }
-    if (number >= WEFT_CXI_RECEIVES || !r->to || r->filled)
+    if (number >= WEFT_CXI_RECEIVES || !r->to || !r->to->region || r->filled)
         return;
     r->came = length;
     if (type == WEFT_C_EVENT_RENDEZVOUS && !cassini_get(event, c_event_target_long__get_issued))

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 static const char *const verb_words[VERBS] = {
-    [VERB_WRITE] = "write",  [VERB_READ] = "read",     [VERB_SEND] = "send",
-    [VERB_RECV] = "receive", [VERB_ATOMIC] = "atomic", [VERB_AM] = "active message"};
+    [VERB_WRITE] = "a write",  [VERB_READ] = "a read",      [VERB_SEND] = "a send",
+    [VERB_RECV] = "a receive", [VERB_ATOMIC] = "an atomic", [VERB_AM] = "an active message"};
 
 void weft_cxi_complete(struct weft_cxi *cxi, uint32_t verb, uint64_t id, uint64_t length,
                        int status)
@@ -38,7 +38,7 @@ static void finish(struct weft_cxi *cxi, struct weft_cxi_slot *slot, unsigned co
         return;
     }
     if (code != WEFT_C_RC_OK && slot->verb < VERBS)
-        status = weft_cxi_host->fail(weft_cxi_errno(code), "cxi: a %s of %llu bytes failed: %s",
+        status = weft_cxi_host->fail(weft_cxi_errno(code), "cxi: %s of %llu bytes failed: %s",
                                      verb_words[slot->verb], (unsigned long long)slot->length,
                                      weft_cxi_code(code));
     else if (slot->verb == VERB_ATOMIC && slot->result)
@@ -50,12 +50,14 @@ static void finish(struct weft_cxi *cxi, struct weft_cxi_slot *slot, unsigned co
 
 static void batch_failed(struct weft_cxi *cxi, unsigned code)
 {
-    if (!cxi->batch.busy)
-        return;
-    int status = weft_cxi_host->fail(weft_cxi_errno(code), "cxi: a %s of a list failed: %s",
-                                     verb_words[cxi->batch.verb], weft_cxi_code(code));
+    bool known = cxi->batch.busy && cxi->batch.verb < VERBS;
     /* The counter may never come to where it was to be. */
+    cxi->no_lists |= cxi->batch.busy;
     cxi->batch.busy = false;
+    if (!known)
+        return;
+    int status = weft_cxi_host->fail(weft_cxi_errno(code), "cxi: %s of a list failed: %s",
+                                     verb_words[cxi->batch.verb], weft_cxi_code(code));
     weft_cxi_complete(cxi, cxi->batch.verb, cxi->batch.id, cxi->batch.length, status);
     weft_cxi_lose(cxi, status, "an operation of a list failed: %s", weft_cxi_code(code));
 }
@@ -69,9 +71,11 @@ static void slot_event(struct weft_cxi *cxi, const uint8_t event[64], unsigned a
         slot->awaits &= code == WEFT_C_RC_OK ? ~awaited : 0;
         if (!slot->awaits)
             finish(cxi, slot, code);
+    } else if (code == WEFT_C_RC_OK) {
+        return;
     } else if (number == 0) {
         batch_failed(cxi, code);
-    } else if (code != WEFT_C_RC_OK && number == weft_cxi_nobody(cxi)) {
+    } else if (number == weft_cxi_nobody(cxi)) {
         weft_cxi_lose(cxi, weft_cxi_errno(code),
                       "the other end's NIC does not take what is sent: %s", weft_cxi_code(code));
     }
@@ -99,10 +103,20 @@ static void batch_done(struct weft_cxi *cxi, const uint8_t event[64])
     for (unsigned i = 0; b->result && i < b->shape.count; i++)
         memcpy(b->result + i % b->shape.slots * b->shape.step, cxi->arena->results[i], b->length);
     b->busy = false;
-    weft_cxi_complete(cxi, b->verb, b->id, b->length, 0);
+    if (b->verb < VERBS)
+        weft_cxi_complete(cxi, b->verb, b->id, b->length, 0);
 }
 
 /* ---- all of them ---- */
+
+/* Only what we have asked for is expected. */
+static void state_changed(struct weft_cxi *cxi, const uint8_t event[64], unsigned portal)
+{
+    if (cassini_get(event, c_event_target_long__ptlte_state) != WEFT_C_PTLTE_ENABLED)
+        weft_cxi_lose(cxi, -EIO, "the NIC has disabled a portal table entry");
+    else if (portal == cxi->waits_for)
+        cxi->state_changes++;
+}
 
 static void target_event(struct weft_cxi *cxi, const uint8_t event[64], unsigned type)
 {
@@ -115,8 +129,8 @@ static void target_event(struct weft_cxi *cxi, const uint8_t event[64], unsigned
     } else if (code != WEFT_C_RC_OK) {
         weft_cxi_lose(cxi, weft_cxi_errno(code), "the NIC reports an error at the target: %s",
                       weft_cxi_code(code));
-    } else if (portal == cxi->waits_for && type == WEFT_C_EVENT_STATE_CHANGE) {
-        cxi->state_changes++;
+    } else if (type == WEFT_C_EVENT_STATE_CHANGE) {
+        state_changed(cxi, event, portal);
     } else {
         cxi->links += portal == cxi->waits_for && type == WEFT_C_EVENT_LINK;
         if (message)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <time.h>
 
-enum { WORDS = WEFT_C_CQ_CMD_SIZE / sizeof(uint64_t), TRIES = 64, PATIENCE_MS = 2000 };
+enum { WORDS = WEFT_C_CQ_CMD_SIZE / sizeof(uint64_t), TRIES = 4096, PATIENCE_MS = 2000 };
 
 uint64_t weft_cxi_now_ms(void)
 {
@@ -26,43 +26,79 @@ static int await(struct weft_cxi *cxi, const unsigned *came, const char *what)
     return *came ? 0 : weft_cxi_host->fail(cxi->lost, "cxi: %s", cxi->reason);
 }
 
-static int map_at(struct weft_cxi *cxi, struct weft_cxi_portal *portal, unsigned index)
+/* ---- indices ---- */
+
+/* The driver maps two entries at one index without a word, and only one of them is reached: which
+ * ones are taken is known here. */
+static bool is_used(const struct weft_cxi *cxi, unsigned index)
 {
-    portal->index = index;
-    return cxi->calls->cxil_map_pte(portal->pte, cxi->domain, index, false, &portal->map);
+    return cxi->used[index / 64] >> index % 64 & 1;
 }
 
-/* At an index that was free. */
-static int map_anywhere(struct weft_cxi *cxi, struct weft_cxi_portal *portal)
+static int map_at(struct weft_cxi *cxi, const struct weft_cxi_portal *portal, unsigned index,
+                  struct weft_cxil_pte_map **map)
+{
+    int status = cxi->calls->cxil_map_pte(portal->pte, cxi->domain, index, false, map);
+    if (!status)
+        cxi->used[index / 64] |= UINT64_C(1) << index % 64;
+    return status;
+}
+
+static void unmap(struct weft_cxi *cxi, unsigned index, struct weft_cxil_pte_map **map)
+{
+    if (!*map)
+        return;
+    cxi->calls->cxil_unmap_pte(*map);
+    *map = NULL;
+    cxi->used[index / 64] &= ~(UINT64_C(1) << index % 64);
+}
+
+/* A free one of the half for puts, or of the other. */
+static int map_anywhere(struct weft_cxi *cxi, const struct weft_cxi_portal *portal, bool gets,
+                        unsigned *index, struct weft_cxil_pte_map **map)
 {
     const struct weft_cxil_devinfo *info = &cxi->dev->info;
-    int status = -ENOSPC;
-    for (int i = 0; i < TRIES && status; i++) {
+    unsigned half = info->pid_granule / 2;
+    for (int i = 0; i < TRIES; i++) {
         uint64_t word;
-        status = weft_cxi_host->random_word(&word);
+        int status = weft_cxi_host->random_word(&word);
         if (status)
             return status;
-        unsigned index = (unsigned)(word % info->pid_granule);
-        status = index == info->rdzv_get_idx ? -EEXIST : map_at(cxi, portal, index);
+        *index = (unsigned)(word % half) + (gets ? half : 0);
+        if (*index != info->rdzv_get_idx && !is_used(cxi, *index))
+            return map_at(cxi, portal, *index, map);
     }
+    return -ENOSPC;
+}
+
+static int map_all(struct weft_cxi *cxi, struct weft_cxi_portal *portal)
+{
+    if (portal->use == WEFT_CXI_PULLS) {
+        portal->get_index = cxi->dev->info.rdzv_get_idx;
+        return map_at(cxi, portal, portal->get_index, &portal->get_map);
+    }
+    int status = map_anywhere(cxi, portal, false, &portal->put_index, &portal->put_map);
+    if (!status && portal->use == WEFT_CXI_PUTS_AND_GETS)
+        status = map_anywhere(cxi, portal, true, &portal->get_index, &portal->get_map);
     return status;
 }
 
 void weft_cxi_portal_hide(struct weft_cxi *cxi, struct weft_cxi_portal *portal)
 {
-    if (portal->map)
-        cxi->calls->cxil_unmap_pte(portal->map);
-    portal->map = NULL;
+    unmap(cxi, portal->put_index, &portal->put_map);
+    unmap(cxi, portal->get_index, &portal->get_map);
 }
 
 int weft_cxi_portal_move(struct weft_cxi *cxi, struct weft_cxi_portal *portal)
 {
     weft_cxi_portal_hide(cxi, portal);
-    int status = map_anywhere(cxi, portal);
+    int status = map_all(cxi, portal);
     return status ? weft_cxi_host->fail(status, "cxi: no index for a portal table entry: %s",
                                         strerror(-status))
                   : 0;
 }
+
+/* ---- entries ---- */
 
 static int enable(struct weft_cxi *cxi, const struct weft_cxi_portal *portal)
 {
@@ -79,15 +115,15 @@ static int enable(struct weft_cxi *cxi, const struct weft_cxi_portal *portal)
 }
 
 int weft_cxi_portal_open(struct weft_cxi *cxi, struct weft_cxi_portal *portal, bool matching,
-                         unsigned index)
+                         enum weft_cxi_use use)
 {
     struct weft_cxi_pt_alloc_opts opts = {0};
-    *portal = (struct weft_cxi_portal){0};
+    *portal = (struct weft_cxi_portal){.use = use};
     cassini_put(&opts, cxi_pt_alloc_opts__is_matching, matching);
     cassini_put(&opts, cxi_pt_alloc_opts__use_long_event, 1);
     int status = cxi->calls->cxil_alloc_pte(cxi->lni, cxi->eq, &opts, &portal->pte);
     if (!status)
-        status = index == WEFT_CXI_ANY ? map_anywhere(cxi, portal) : map_at(cxi, portal, index);
+        status = map_all(cxi, portal);
     if (status)
         weft_cxi_host->fail(status, "cxi: no portal table entry on %s: %s",
                             cxi->dev->info.device_name, strerror(-status));

@@ -95,7 +95,10 @@ void weft_cxi_launch(struct weft_cxi_cq *cq)
 
 /* ---- events ---- */
 
-/* Clears what was read, and says so. */
+/* Clears what was read, and says so: in small parts, because an operation may be timed meanwhile.
+ */
+enum { PARTS = 64 };
+
 static void give_back(struct weft_cxi_eq *eq)
 {
     uint32_t from = eq->prev_rd_offset, to = eq->rd_offset;
@@ -131,7 +134,7 @@ bool weft_cxi_event(struct weft_cxi_eq *eq, uint8_t event[64])
         eq->rd_offset += length;
         if (eq->rd_offset >= eq->byte_size)
             eq->rd_offset = CASSINI_EQ_BLOCK;
-        if (unread(eq) >= eq->byte_size / 4)
+        if (unread(eq) >= eq->byte_size / PARTS)
             give_back(eq);
         if (cassini_get(event, c_event_initiator_short__event_type) != WEFT_C_EVENT_NULL_EVENT)
             return true;

@@ -25,6 +25,9 @@ int weft_cxi_check(const struct weft_cxi *cxi, const struct xfer *x, size_t span
     if (length > r->length || x->remote_at > r->length - length)
         return weft_cxi_host->fail(-ERANGE, "cxi: %zu bytes at %zu of the target's %zu", length,
                                    x->remote_at, r->length);
+    if (x->length > UINT32_MAX)
+        return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes are too long for one operation",
+                                   x->length);
     return 0;
 }
 
@@ -35,14 +38,6 @@ static inline bool acceptable(const struct weft_cxi *cxi, const struct xfer *x)
     return cxi->connected && weft_cxi_in_buffer(x) && r && x->remote->key == r->key &&
            x->length <= r->length && x->remote_at <= r->length - x->length &&
            x->length <= UINT32_MAX;
-}
-
-static int refuse(const struct weft_cxi *cxi, const struct xfer *x)
-{
-    int status = weft_cxi_check(cxi, x, 0);
-    return status ? status
-                  : weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes are too long for one operation",
-                                        x->length);
 }
 
 /* ---- commands ---- */
@@ -98,15 +93,16 @@ static bool emit_dma(struct weft_cxi *cxi, const struct xfer *x, const struct we
     const struct weft_cxi_remote *r = x->remote->own;
     const struct weft_cxi_exposed *e = weft_cxi_find(cxi, x->local);
     uint64_t command[c_full_dma_cmd__size / sizeof(uint64_t)] = {0};
+    unsigned index = get ? r->get : r->put;
     bool restricted = x->how & HINT(RESTRICTED), brief = restricted && !way->user_ptr;
-    cassini_put(command, c_full_dma_cmd__index_ext, r->plain);
+    cassini_put(command, c_full_dma_cmd__index_ext, index);
     cassini_put(command, c_full_dma_cmd__lac, e->md->lac);
     cassini_put(command, c_full_dma_cmd__event_send_disable, 1);
     cassini_put(command, c_full_dma_cmd__event_success_disable, way->counts);
     cassini_put(command, get ? c_full_dma_cmd__event_ct_reply : c_full_dma_cmd__event_ct_ack,
                 way->counts);
     cassini_put(command, c_full_dma_cmd__restricted, restricted);
-    cassini_put(command, c_full_dma_cmd__dfa, weft_cxi_dfa(cxi, r->plain));
+    cassini_put(command, c_full_dma_cmd__dfa, weft_cxi_dfa(cxi, index));
     cassini_put(command, c_full_dma_cmd__remote_offset, x->remote_at);
     cassini_put(command, c_full_dma_cmd__local_addr,
                 weft_cxi_iova(e->md, x->local->address + x->at));
@@ -136,7 +132,7 @@ int weft_cxi_emit_put(struct weft_cxi *cxi, const struct xfer *x, const struct w
     if (!weft_cxi_idc(x))
         return emit_dma(cxi, x, way, false) ? 0 : -EAGAIN;
     const struct weft_cxi_remote *r = x->remote->own;
-    const struct weft_cxi_idc_put put = {.index = r->plain,
+    const struct weft_cxi_idc_put put = {.index = r->put,
                                          .restricted = x->how & HINT(RESTRICTED),
                                          .quiet = way->counts,
                                          .counts = way->counts,
@@ -190,7 +186,7 @@ int weft_cxi_write(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_cxi *cxi = (struct weft_cxi *)fabric;
     if (!acceptable(cxi, x))
-        return refuse(cxi, x);
+        return weft_cxi_check(cxi, x, 0);
     if (x->how & HINT(INLINE) && x->length > WEFT_C_MAX_IDC_PAYLOAD_RES)
         return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes do not fit into a command, %d do",
                                    x->length, WEFT_C_MAX_IDC_PAYLOAD_RES);
@@ -203,5 +199,5 @@ int weft_cxi_write(struct fabric *fabric, const struct xfer *x)
 int weft_cxi_read(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_cxi *cxi = (struct weft_cxi *)fabric;
-    return acceptable(cxi, x) ? post(cxi, x, true) : refuse(cxi, x);
+    return acceptable(cxi, x) ? post(cxi, x, true) : weft_cxi_check(cxi, x, 0);
 }

@@ -201,6 +201,10 @@ static unsigned run_command(struct cq *cq, const uint8_t *c, unsigned unit)
     }
     if (fault("bad_command"))
         return WEFT_C_RC_CMD_INVALID_ARG;
+    if (fault("gone")) {
+        cq->nic->gone = true;
+        return 0;
+    }
     return type == WEFT_C_CMD_TYPE_IDC ? run_idc(cq, c, opcode) : run_dma(cq, c, opcode);
 }
 
@@ -319,7 +323,8 @@ static void run_slot(struct cq *cq)
 static bool run_queue(struct cq *cq)
 {
     bool any = false;
-    for (int i = 0; i < RUN_MOST && !cq->failed && cq->nic->out_count < QUEUED_MOST; i++) {
+    for (int i = 0;
+         i < RUN_MOST && !cq->failed && !cq->nic->gone && cq->nic->out_count < QUEUED_MOST; i++) {
         if (cq->rd == cq->wr && !rung(cq) && !launched(cq))
             break;
         if (cq->rd != cq->wr)

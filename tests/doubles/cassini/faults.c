@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes wrong, and what is said of commands.
  *   CASSINI_FAULT=NAME[:N]  once, after N of what it could happen to (0)
- *     revoked     the service is revoked when an LNI is allocated
- *     overflow    an event finds its queue full
- *     lost_ack    an acknowledgement is lost
- *     error       the target's NIC answers with a PCIe error
- *     dropped     the target's NIC drops it
- *     bad_command the NIC refuses a command
- *     no_get      the target's NIC does not pull a rendezvous itself (always)
+ *     revoked      the service is revoked when an LNI is allocated
+ *     gone         the LNI is taken away: it takes no command and no packet any more
+ *     overflow     an event finds its queue full
+ *     lost_ack     an acknowledgement is lost
+ *     late_ack     an acknowledgement, and all that goes out behind it, waits for 300 ms
+ *     lost_data    what a get fetches is lost
+ *     error        the target's NIC answers with a PCIe error
+ *     dropped      the target's NIC drops it
+ *     disabled     the target's NIC disables the portal table entry
+ *     target_event the event of the target has an error, though the bytes are there
+ *     translation  the initiator's NIC finds its own memory not mapped
+ *     bad_command  the NIC refuses a command
+ *     no_get       the target's NIC does not pull a rendezvous itself (always)
+ * Counting begins anew when the variable changes.
  */
 #include "nic.h"
 
@@ -15,19 +22,35 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 bool fault(const char *name)
 {
-    static unsigned passed;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char last[64];
+    static unsigned long passed;
     const char *wanted = getenv("CASSINI_FAULT");
     size_t length = strlen(name);
     if (!wanted || strncmp(wanted, name, length) != 0 || (wanted[length] && wanted[length] != ':'))
         return false;
-    if (!wanted[length])
-        return strcmp(name, "no_get") == 0 || __atomic_fetch_add(&passed, 1, __ATOMIC_RELAXED) == 0;
-    return __atomic_fetch_add(&passed, 1, __ATOMIC_RELAXED) ==
-           strtoul(wanted + length + 1, NULL, 10);
+    if (strcmp(name, "no_get") == 0)
+        return true;
+    pthread_mutex_lock(&lock);
+    if (strncmp(last, wanted, sizeof last) != 0) {
+        snprintf(last, sizeof last, "%s", wanted);
+        passed = 0;
+    }
+    bool now = passed++ == (wanted[length] ? strtoul(wanted + length + 1, NULL, 10) : 0);
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 void trace(const char *format, ...)

@@ -98,7 +98,7 @@ unsigned initiator_issue(struct nic *nic, const struct request *r)
     if (!from && local)
         from = nic_memory(nic, r->lac, r->local, local);
     bool room = !op->get || r->kind == GET || nic_memory(nic, op->lac, op->to, r->length);
-    if ((local && !from) || !room) {
+    if ((local && !from) || !room || fault("translation")) {
         finish(nic, token, WEFT_C_RC_NO_TRANSLATION, 0);
         return 0;
     }

@@ -112,8 +112,9 @@ void cxil_free_device_list(struct weft_cxil_device_list *list)
 
 int cxil_get_amo_remap_to_pcie_fadd(struct weft_cxil_dev *dev, int *amo_remap)
 {
+    const char *op = getenv("CASSINI_REMAP");
     (void)dev;
-    *amo_remap = -1;
+    *amo_remap = op ? (int)strtol(op, NULL, 10) : -1;
     return 0;
 }
 
@@ -547,14 +548,16 @@ int cxil_map_pte(struct weft_cxil_pte *pte, struct weft_cxil_domain *domain, uns
 {
     struct pte *p = (struct pte *)pte;
     struct domain *d = (struct domain *)domain;
+    struct map **at = &d->portals[pid_offset % INDICES];
     if (pid_offset >= INDICES || is_multicast)
         return -EINVAL;
-    if (d->portals[pid_offset])
-        return -EEXIST;
     struct map *m = make(sizeof *m);
     *m = (struct map){.pte = p, .domain = d, .index = pid_offset};
     pthread_mutex_lock(&p->nic->lock);
-    d->portals[pid_offset] = p;
+    /* As the driver does: it does not ask whether there is one already. */
+    while (*at)
+        at = &(*at)->next;
+    *at = m;
     d->maps++;
     p->maps++;
     pthread_mutex_unlock(&p->nic->lock);
@@ -566,8 +569,11 @@ int cxil_unmap_pte(struct weft_cxil_pte_map *map)
 {
     struct map *m = (struct map *)(void *)map;
     struct nic *nic = m->pte->nic;
+    struct map **at = &m->domain->portals[m->index];
     pthread_mutex_lock(&nic->lock);
-    m->domain->portals[m->index] = NULL;
+    while (*at != m)
+        at = &(*at)->next;
+    *at = m->next;
     m->domain->maps--;
     m->pte->maps--;
     pthread_mutex_unlock(&nic->lock);

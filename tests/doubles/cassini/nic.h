@@ -10,6 +10,7 @@
  * (2) CASSINI_NAME     a name of its own for its network: ends of other names do not meet
  *   CASSINI_TRACE    a file to which every command is added, a line each
  *   CASSINI_FAULT    what goes wrong, see faults.c
+ *   CASSINI_REMAP    the atomic that it makes a fetch-and-add of (-1: none)
  */
 #ifndef CASSINI_NIC_H
 #define CASSINI_NIC_H
@@ -95,6 +96,7 @@ struct pte {
 };
 
 struct map {
+    struct map *next; /* at the same index: only the first is reached */
     struct pte *pte;
     struct domain *domain;
     unsigned index;
@@ -111,7 +113,7 @@ struct domain {
     struct nic *nic;
     int socket;
     unsigned maps;
-    struct pte *portals[INDICES];
+    struct map *portals[INDICES];
 };
 
 /* ---- packets ---- */
@@ -169,7 +171,7 @@ struct nic {
     struct weft_cxil_devinfo info;
     pthread_mutex_t lock;
     pthread_t thread;
-    bool running, stop;
+    bool running, stop, gone;
     int wake;
     unsigned things; /* that are there and would keep it from being destroyed */
     struct md *mds[MDS];
@@ -183,6 +185,7 @@ struct nic {
     unsigned next_lac;
     struct queued *out, **out_last;
     unsigned out_count;
+    uint64_t out_from_ms; /* not before */
     struct op *ops;
     uint32_t free_op;
     unsigned ops_used;
@@ -263,6 +266,7 @@ unsigned amo_bytes(unsigned type);
 
 /* Does the fault of this name happen now? Some happen once, after some operations. */
 bool fault(const char *name);
+uint64_t now_ms(void);
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void trace_command(const struct cq *cq, const uint8_t *command, const char *how);
 

@@ -4,11 +4,14 @@
 
 #include <stdlib.h>
 
+enum { LATE_MS = 300 };
+
 /* ---- events ---- */
 
 static void say(struct pte *pte, const struct packet *p, const struct coming *c, unsigned type,
                 uint32_t mlength, bool get_issued)
 {
+    unsigned code = fault("target_event") ? WEFT_C_RC_UNCOR : WEFT_C_RC_OK;
     uint8_t event[64] = {0};
     const uint8_t *entry = c->entry.command;
     bool pull = p->kind == PULL;
@@ -23,7 +26,7 @@ static void say(struct pte *pte, const struct packet *p, const struct coming *c,
     cassini_put(event, c_event_target_long__vni, p->vni);
     if (brief && mlength < 1U << 20) {
         cassini_put(event, c_event_target_short__length, mlength);
-        event_write(pte->eq, event, 32, type, WEFT_C_RC_OK);
+        event_write(pte->eq, event, 32, type, code);
         return;
     }
     cassini_put(event, c_event_target_long__rendezvous, pull);
@@ -33,7 +36,7 @@ static void say(struct pte *pte, const struct packet *p, const struct coming *c,
     cassini_put(event, c_event_target_long__remote_offset, pull ? p->get_offset : c->offset);
     cassini_put(event, c_event_target_long__start, c->start);
     cassini_put(event, c_event_target_long__rendezvous_id, p->rendezvous_id);
-    event_write(pte->eq, event, 64, type, WEFT_C_RC_OK);
+    event_write(pte->eq, event, 64, type, code);
 }
 
 static void say_of(struct pte *pte, unsigned type, unsigned state, const uint8_t *entry)
@@ -115,14 +118,28 @@ static unsigned locate(struct nic *nic, struct pte *pte, struct le **at, const s
     return 0;
 }
 
+/* Puts and gets that are not restricted have connections of their own, which are told apart by the
+ * upper half of the indices. */
+static bool in_its_half(const struct packet *p)
+{
+    return p->restricted || (p->kind == GET) == (p->index >= INDICES / 2);
+}
+
 static unsigned match(struct nic *nic, const struct packet *p, struct coming *c)
 {
-    struct pte *pte = p->index < INDICES ? nic->domain->portals[p->index] : NULL;
+    const struct map *map = p->index < INDICES ? nic->domain->portals[p->index] : NULL;
+    struct pte *pte = map ? map->pte : NULL;
     if (p->vni != nic->domain->pub.vni)
         return WEFT_C_RC_VNI_NOT_FOUND;
     if (!pte)
         return WEFT_C_RC_PTLTE_NOT_FOUND;
+    if (!in_its_half(p))
+        return WEFT_C_RC_SEQUENCE_ERROR;
     c->pte = pte;
+    if (fault("disabled")) {
+        pte->state = WEFT_C_PTLTE_DISABLED;
+        say_of(pte, WEFT_C_EVENT_STATE_CHANGE, pte->state, NULL);
+    }
     if (pte->state != WEFT_C_PTLTE_ENABLED)
         return WEFT_C_RC_PT_DISABLED;
     if (fault("error"))
@@ -144,6 +161,8 @@ static void answer(struct nic *nic, const struct packet *p, unsigned code, uint3
         .kind = ACK, .token = p->token, .code = code ? code : WEFT_C_RC_OK, .mlength = mlength};
     if (result)
         memcpy(ack.result, result, sizeof ack.result);
+    if (fault("late_ack"))
+        nic->out_from_ms = now_ms() + LATE_MS;
     if (!fault("lost_ack"))
         wire_send(nic, p->nid, p->pid, &ack, NULL, 0);
 }
@@ -227,7 +246,8 @@ static void get(struct nic *nic, const struct packet *p)
     for (data.at = 0; data.at == 0 || data.at < c.mlength; data.at += MTU) {
         uint32_t left = c.mlength - data.at;
         data.bytes = left < MTU ? left : MTU;
-        wire_send(nic, p->nid, p->pid, &data, c.to ? c.to + data.at : NULL, data.bytes);
+        if (!fault("lost_data"))
+            wire_send(nic, p->nid, p->pid, &data, c.to ? c.to + data.at : NULL, data.bytes);
     }
     note(nic, p, &c, WEFT_C_EVENT_GET);
 }

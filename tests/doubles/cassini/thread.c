@@ -29,7 +29,7 @@ static void *run(void *arg)
     for (;;) {
         pthread_mutex_lock(&nic->lock);
         bool stop = nic->stop, any = false;
-        if (!stop) {
+        if (!stop && !nic->gone) {
             any = ct_doorbells(nic);
             any |= commands_run(nic);
             any |= wire_work(nic);

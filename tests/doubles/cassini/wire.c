@@ -74,7 +74,7 @@ void wire_send(struct nic *nic, uint32_t nid, uint32_t pid, const struct packet 
 static bool send_queued(struct nic *nic)
 {
     bool any = false;
-    while (nic->out) {
+    while (nic->out && (!nic->out_from_ms || now_ms() >= nic->out_from_ms)) {
         struct queued *q = nic->out;
         ssize_t sent = sendto(nic->domain->socket, &q->packet, q->length, MSG_NOSIGNAL,
                               (struct sockaddr *)&q->to, q->to_length);
