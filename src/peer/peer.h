@@ -170,6 +170,15 @@ enum { CARRIER_MAX = MSG_MAX + 16 }; /* no message is longer */
 int peer_relay(struct peer **peer, const struct peer_carrier *carrier, int rank,
                const struct peer_terms *terms);
 
+/* One connection for several threads of an end, each with a peer of its own: what share i sends,
+ * share i of the other end receives. Both ends open as many, and use nothing else of the connection
+ * until both are done with them. The first that leaves early ends the connection, and with it all;
+ * closing leaves it open. */
+struct peer_shares;
+int peer_shares_open(struct peer_shares **shares, struct peer *whole, unsigned count);
+struct peer *peer_share(struct peer_shares *shares, unsigned number);
+void peer_shares_close(struct peer_shares *shares);
+
 /* Was this process started by an MPI launcher? */
 bool mpi_launched(void);
 
