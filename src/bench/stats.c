@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 enum { BEYOND = 10 };
+static const double clocks_differ = 0.005;
 
 _Static_assert(sizeof(struct stats) <= 256 << 10, "a size's histogram stays within 256 KiB");
 
@@ -123,6 +124,27 @@ void stats_merge(struct stats *into, const struct stats *from)
     into->max_ps = from->max_ps > into->max_ps ? from->max_ps : into->max_ps;
     for (size_t i = 0; i < STATS_BUCKETS; i++)
         into->buckets[i] += from->buckets[i];
+}
+
+/* In the order in which no bucket is reached before it is emptied. */
+void stats_scale(struct stats *stats, double factor)
+{
+    if (!(factor > 0) || fabs(factor - 1) < clocks_differ)
+        return;
+    for (size_t i = 0; i < STATS_BUCKETS; i++) {
+        size_t from = factor > 1 ? STATS_BUCKETS - 1 - i : i;
+        uint64_t count = stats->buckets[from];
+        double low, high;
+        if (!count)
+            continue;
+        stats_bounds(from, &low, &high);
+        stats->buckets[from] = 0;
+        stats->buckets[stats_bucket((uint64_t)((low + (high - low - 1) / 2) * factor))] += count;
+    }
+    stats->min_ps = stats->count ? (uint64_t)((double)stats->min_ps * factor) : stats->min_ps;
+    stats->max_ps = (uint64_t)((double)stats->max_ps * factor);
+    stats->mean_ps *= factor;
+    stats->square_ps *= factor * factor;
 }
 
 void stats_settle(struct stats *stats)

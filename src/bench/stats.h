@@ -28,6 +28,9 @@ int stats_open(struct stats **stats, uint64_t kept);
 void stats_close(struct stats *stats);
 void stats_clear(struct stats *stats);
 void stats_merge(struct stats *into, const struct stats *from);
+/* Every sample times a factor, within the width of a bucket; not those that are kept. Factors that
+ * differ by less than clocks do are 1. */
+void stats_scale(struct stats *stats, double factor);
 
 /* The population's standard deviation. */
 double stats_deviation_ps(const struct stats *stats);
@@ -81,7 +84,7 @@ struct series {
 /* Adds the next interval, unless nothing happened in it. Without room, every two become one. */
 void series_add(struct series *series, const struct interval *interval);
 
-/* ---- pairs of ends that measured together ---- */
+/* ---- pairs of ends, or threads of them, that measured together ---- */
 
 /* What came of one of them. Each was measured while all others ran. */
 struct part {
@@ -89,6 +92,7 @@ struct part {
     int64_t cpus[2]; /* of client and server; -1: not known */
     uint64_t count, reverse_count;
     double elapsed_s, reverse_elapsed_s;
+    double median_us;     /* of its samples; not a number: it has none */
     bool known, complete; /* not known: it was lost with what it had measured */
 };
 
@@ -96,6 +100,7 @@ struct parts {
     unsigned count;
     const struct part *list;
     unsigned devices; /* different ones: pair i is on device i % devices */
+    bool threads;     /* of one process at each end; otherwise processes */
 };
 
 /* Operations per second of one of them, in both directions; 0: not known. */

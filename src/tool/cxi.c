@@ -116,10 +116,10 @@ static int open_pairs(struct command *c)
     if (!several(c) || o->member)
         return 0;
     int status = pairs_open(p, o->pairs, c->argv);
-    p->devices = c->own.options.device_count;
-    p->timeout_ms = o->spec.timeout_ms;
+    p->member.devices = c->own.options.device_count;
+    p->member.timeout_ms = o->spec.timeout_ms;
     for (unsigned i = 0; i < o->pairs && !status; i++) {
-        place_device(c->own.options.devices, i % p->devices, device);
+        place_device(c->own.options.devices, i % p->member.devices, device);
         pairs_assign(p, i, place_cpu(&c->place, i), device);
     }
     return status;
@@ -145,7 +145,8 @@ static int greet(struct command *c, const struct visit *visit, struct msg *answe
     struct msg greeting;
     int status = msg_print(&greeting, ".tool=%s\n", c->tool->name);
     if (!status && several(c))
-        status = msg_add(&greeting, ".procs=%u\n.pair=%u\n", c->options.pairs, c->pairs.number);
+        status =
+            msg_add(&greeting, ".procs=%u\n.pair=%u\n", c->options.pairs, c->pairs.member.number);
     if (!status)
         status = session_propose(&c->session, &c->offer, &c->options.spec, &greeting);
     return status ? status : visit_server(visit, &greeting, answer, peer);
@@ -155,26 +156,26 @@ static int greet(struct command *c, const struct visit *visit, struct msg *answe
 static int measure(struct command *c, const struct msg *answer)
 {
     struct session *s = &c->session;
-    c->pairs.sum = &c->output.report;
+    c->pairs.member.sum = &c->output.report;
     int status = session_join(s, &c->offer, &c->options.spec, answer);
     if (!status)
         status = show_device(c);
     if (!status)
-        status =
-            session_measure(s, &c->options.spec, several(c) ? &c->pairs.report : &c->output.report);
+        status = session_measure(s, &c->options.spec,
+                                 several(c) ? &c->pairs.member.report : &c->output.report);
     return status;
 }
 
 static int client(struct command *c, const char *address, unsigned port)
 {
-    struct peer_ticket ticket = {.number = c->pairs.number};
+    struct peer_ticket ticket = {.number = c->pairs.member.number};
     struct visit visit = {.address = address,
                           .access = &c->options.access,
                           .port = port,
                           .wait_ms = c->options.local ? LOCAL_WAIT_MS : c->options.wait_s * 1000,
                           .timeout_ms = c->options.spec.timeout_ms,
                           .ticket = c->options.member ? &ticket : NULL,
-                          .watch = {pairs_watch, &c->pairs}};
+                          .watch = {team_watch, &c->pairs.member}};
     struct session *s = &c->session;
     struct msg answer;
     struct peer *peer;
@@ -194,7 +195,7 @@ static int client(struct command *c, const char *address, unsigned port)
     status = start_pairs(c, &answer, address, port);
     /* Nothing is sent meanwhile: the server watches this connection while it gathers the others. */
     if (!status && several(c))
-        status = pairs_meet(&c->pairs, peer);
+        status = team_meet(&c->pairs.member, peer);
     if (!status)
         status = measure(c, &answer);
     status = session_close(s, session_leave(s, status));
@@ -262,11 +263,11 @@ static int serve(void *arg, struct peer *peer, int answered)
     (void)peer;
     report_table_open(&c->table, serve_output(), c->tool->title, &c->set, NULL);
     c->table.gbits = c->own.options.gbits;
-    c->pairs.sum = &c->table.report;
+    c->pairs.member.sum = &c->table.report;
     int status = answered ? answered : session_await(s);
     if (!status)
-        status =
-            session_measure(s, &c->options.spec, several(c) ? &c->pairs.report : &c->table.report);
+        status = session_measure(s, &c->options.spec,
+                                 several(c) ? &c->pairs.member.report : &c->table.report);
     else
         status = session_leave(s, status);
     session_part(s);
@@ -409,7 +410,7 @@ static int prepare(struct command *c, int argc, char **argv)
         pairs_access(&c->pairs, &o->access);
     status = cxi_check(o, &c->set);
     if (!status)
-        place_device(o->devices, c->pairs.number % o->device_count, o->device);
+        place_device(o->devices, c->pairs.member.number % o->device_count, o->device);
     c->own.options = *o;
     memcpy(c->own.origin, c->set.origin, sizeof c->own.origin);
     if (!status)
@@ -429,7 +430,7 @@ static int prepare(struct command *c, int argc, char **argv)
 static void say_of_pair(const char *sentence)
 {
     char text[2048];
-    snprintf(text, sizeof text, "pair %u: %s", running.pairs.number, sentence);
+    snprintf(text, sizeof text, "pair %u: %s", running.pairs.member.number, sentence);
     shell_say(text);
 }
 

@@ -69,8 +69,8 @@ static int check_pairs(struct cxi_options *o, bool alone)
         return fail(-EINVAL, "--device %s: %s is measured on one device", o->devices,
                     alone ? "loopback" : "latency");
     o->pairs = o->procs ? (unsigned)o->procs : o->device_count;
-    if (o->device_count > PAIRS_MOST)
-        return fail(-EINVAL, "--device: %u devices, at most %d", o->device_count, PAIRS_MOST);
+    if (o->device_count > TEAM_MOST)
+        return fail(-EINVAL, "--device: %u devices, at most %d", o->device_count, TEAM_MOST);
     if (o->pairs % o->device_count)
         return fail(-EINVAL, "--procs %u on %u devices: give each device as many pairs", o->pairs,
                     o->device_count);
@@ -177,11 +177,11 @@ int cxi_grant_pairs(const struct cxi_options *own, const struct pairs *mine,
     int status = read_pairs(greeting, &pairs, &number);
     if (status)
         return status;
-    if (own->member ? pairs != mine->count || number != mine->number : number != 0)
+    if (own->member ? pairs != mine->count || number != mine->member.number : number != 0)
         return fail(-EPROTO, "this is not the server of pair %" PRIu64 " of %" PRIu64, number,
                     pairs);
     if (!most)
-        most = cpu_choices("", NULL, (int64_t[CPU_CHOICES]){0}, PAIRS_MOST);
+        most = cpu_choices("", NULL, (int64_t[CPU_CHOICES]){0}, TEAM_MOST);
     if (pairs > most && !own->member)
         return fail(-EDQUOT,
                     "the client wants %" PRIu64 " pairs, and the server allows %" PRIu64

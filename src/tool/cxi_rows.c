@@ -221,12 +221,12 @@ const struct opt cxi_rows[] = {
     {.name = "interval", .type = OPT_NUMBER, FIELD(interval_s), .min = 1, .max = 1000000,
      .word = "SEC", .takes = CXI_BW, .flags = OPT_OURS,
      .help = "A row this often, besides the last of each size"},
-    {.name = "procs", .type = OPT_NUMBER, FIELD(procs), .min = 1, .max = PAIRS_MOST,
+    {.name = "procs", .type = OPT_NUMBER, FIELD(procs), .min = 1, .max = TEAM_MOST,
      .word = "N", .takes = CXI_BW, .flags = OPT_OURS,
      .help = "Pairs of processes that measure together\n"
              "(default: one per device of -d A,B)",
      .header = AT_PAIRS, .label = "Pairs", .show = cxi_show_pairs},
-    {.name = "max-procs", .type = OPT_NUMBER, FIELD(max_procs), .min = 1, .max = PAIRS_MOST,
+    {.name = "max-procs", .type = OPT_NUMBER, FIELD(max_procs), .min = 1, .max = TEAM_MOST,
      .word = "N", .takes = CXI_BW, .flags = OPT_OURS,
      .help = "Server: refuse clients that want more pairs\n"
              "(default: as many as it has CPUs)"},

@@ -1,39 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside tool: several pairs of processes that measure together (--procs, -d A,B). At each end the
  * process that the user started is pair 0; it starts this program again for every other pair. The
- * processes of an end share a page of memory: where they meet, what each measured, and why the
- * first of them failed, which ends all. */
+ * processes of an end are a team (bench/team.h), in a page of memory that they share. */
 #ifndef WEFT_TOOL_PAIRS_H
 #define WEFT_TOOL_PAIRS_H
 
+#include "bench/team.h"
 #include "tool/access.h"
 
 #include <sys/types.h>
 
-enum { PAIRS_MOST = 128 };
-
 struct pairs_page;
 
 struct pairs {
-    struct report report;    /* measure with this: it hands in what this pair measured, and pair 0
-                                passes the sum on */
-    struct report *sum;      /* pair 0: to here */
-    struct pairs_page *page; /* NULL: there is one pair */
+    struct team_member member; /* measure with its report */
+    struct pairs_page *page;   /* NULL: there is one pair */
     int fd;
-    unsigned number, count, devices; /* this pair; how many; on so many devices */
+    unsigned count;
     char **argv;
-    int connection; /* a server's, for a pair other than 0; -1: none */
-    uint64_t looked_ms, timeout_ms;
-    pid_t children[PAIRS_MOST]; /* 0: none, or it has ended */
-    struct result held;         /* pair 0: of a run cut short, its own row */
-    bool cut_short, begun;      /* begun: the sum's report knows of the run */
-    struct stats *merged;
-    struct part list[PAIRS_MOST];
-    struct parts parts;
-    struct counters *counters; /* pair 0: of both ends, once for all pairs on the same devices */
+    int connection;            /* a server's, for a pair other than 0; -1: none */
+    pid_t children[TEAM_MOST]; /* 0: none, or it has ended */
 };
 
-/* Was this process started for one pair of others? 1, and then number, count and the rest are
+/* Was this process started for one pair of others? 1, and then its member, count and the rest are
  * known; 0: no. */
 int pairs_join(struct pairs *pairs);
 
@@ -58,12 +47,6 @@ char *pairs_ticket(struct pairs *pairs);
 int pairs_start(struct pairs *pairs);
 int pairs_gather(struct pairs *pairs, struct listener *listener, const struct peer_terms *terms,
                  struct peer *first);
-
-/* Waits until all pairs of this end have come here; peer is this one's other end. */
-int pairs_meet(struct pairs *pairs, struct peer *peer);
-
-/* For every wait, a struct peer_watch's: the failure of another pair. */
-int pairs_watch(void *pairs);
 
 /* Makes sure that the other processes have ended, which they do early if status is not 0. Returns
  * the status, or that of the pair that failed first, with its sentence. */

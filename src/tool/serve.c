@@ -131,7 +131,7 @@ static struct peer_terms terms_of(const struct service *s)
 {
     struct peer_terms terms = {.timeout_ms = s->timeout_ms, .stop = &shell_stop};
     if (s->pairs)
-        terms.watch = (struct peer_watch){pairs_watch, s->pairs};
+        terms.watch = (struct peer_watch){team_watch, &s->pairs->member};
     access_terms(s->access, &terms);
     return terms;
 }
