@@ -89,6 +89,7 @@ struct weft_params {
     uint64_t buffer_max;     /* list: bytes of a buffer; operations that do not fit share places */
     uint64_t align;          /* list: every operation's place in the buffer is a multiple of this */
     int no_hrp;              /* one more hint */
+    int events;              /* waits sleep until the fabric wakes them, instead of polling */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */

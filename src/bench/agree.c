@@ -201,6 +201,12 @@ static bool looks_at_arrivals(const struct spec *spec)
     return spec->data.verify && op_of(spec)->verbs & VERB(AM);
 }
 
+/* Its descriptor costs something, even if nobody sleeps on it. */
+static bool wants_events(const struct spec *spec)
+{
+    return spec->waits.events || spec->waits.wakeup;
+}
+
 /* Where both ends are on one machine, the server is the first that lacks huge pages: it says what
  * the two of them need. */
 static int place(struct session *s, const struct msg *mine, const struct msg *theirs,
@@ -225,6 +231,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
     struct opened wanted = {.verbs = op->verbs | offer->verbs,
                             .gpus = gpus_of(s),
                             .looks = looks_at_arrivals(spec) || offer->looks,
+                            .events = wants_events(spec),
                             .server = s->peer->rank == PEER_SERVER,
                             .service = offer->service};
     struct device chosen = {.fabric = ""};
@@ -250,6 +257,7 @@ int session_prepare(struct session *s, const struct offer *offer, const struct s
 {
     struct opened wanted = {.verbs = op_of(spec)->verbs | offer->verbs,
                             .looks = looks_at_arrivals(spec) || offer->looks,
+                            .events = wants_events(spec),
                             .server = server,
                             .service = offer->service};
     int status =

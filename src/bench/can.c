@@ -81,6 +81,25 @@ static int can_layout(const struct session *s, const struct spec *spec, const st
     return 0;
 }
 
+/* Sleeping needs a descriptor, and that what the other end does becomes an event here. */
+static int can_sleep(const struct session *s, const struct spec *spec, const struct op *op,
+                     const struct method *method)
+{
+    const struct fabric_facts *facts = &s->facts;
+    unsigned needed = method->legs == 2 ? 1U << op->verb : facts->target_polls & op->verbs;
+    if (!spec->waits.events && !spec->waits.wakeup)
+        return 0;
+    if (!s->fabric->event_fd || !s->fabric->arm || facts->why_no_events)
+        return fail(-ENOTSUP, "%s has no events to sleep on: %s", form_of(s),
+                    facts->why_no_events ? facts->why_no_events : "the fabric has none");
+    for (unsigned verb = 0; verb < VERBS; verb++)
+        if (spec->waits.events && needed & ~facts->wakes & 1U << verb)
+            return fail(-ENOTSUP, "%s does not wake the other end for a %s: it can only poll",
+                        form_of(s),
+                        verb == op->verb ? op_called(spec) : fabric_verb_name((enum verb)verb));
+    return 0;
+}
+
 int session_can(const struct session *s, const struct spec *spec)
 {
     const struct op *op = op_of(spec);
@@ -96,7 +115,8 @@ int session_can(const struct session *s, const struct spec *spec)
     if (s->facts.alone && method->answered && method->answered(op))
         return fail(-ENOTSUP, "%s: nobody is there to answer %s in %s", form_of(s), op_called(spec),
                     method->name);
-    if (spec->data.layout && !(op->traits & OP_NO_LAYOUTS))
+    status = can_sleep(s, spec, op, method);
+    if (!status && spec->data.layout && !(op->traits & OP_NO_LAYOUTS))
         status = can_layout(s, spec, op);
     return status || !op->can ? status : op->can(spec, &s->facts, form_of(s));
 }

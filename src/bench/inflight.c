@@ -13,6 +13,7 @@ enum {
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
     POLLED = 16,
+    NAPS_PER_LOOK = 4, /* each may last for a fifth of a heartbeat */
     QUIET_POLLS = 1000 /* after which what was received is acknowledged, however little */
 };
 
@@ -37,26 +38,76 @@ static void note_progress(struct run *run)
     f->noted = done;
 }
 
-int run_backoff(struct run *run, struct backoff *backoff)
+int run_nap_open(struct run *run)
 {
-    backoff->polls++;
-    if (run->yields && backoff->polls % POLLS_PER_YIELD == 0)
-        sched_yield();
-    if (backoff->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
+    struct session *s = run->session;
+    if (!run->spec->waits.events)
         return 0;
+    int fd = s->fabric->event_fd ? s->fabric->event_fd(s->handle)
+                                 : fail(-ENOTSUP, "fabric %s has no events", s->fabric->name);
+    run->nap = (struct nap){.on = fd >= 0, .fd = fd};
+    return fd < 0 ? fd : 0;
+}
+
+/* Arms first, and the caller looks once more: what came before is found then, and what comes after
+ * it wakes. What is owed is acknowledged with that look: the other end may wait for it. 1: slept,
+ * and the other end is to be looked at. */
+static int nap(struct run *run, bool *armed, bool listens)
+{
+    if (*armed) {
+        *armed = false;
+        return !peer_sleep(run->session->peer, run->nap.fd, listens);
+    }
+    run->flight.quiet = QUIET_POLLS;
+    int got = run->fabric->arm(run->handle);
+    *armed = got == DONE;
+    return got == DONE || got == -EAGAIN ? 0 : got;
+}
+
+static int look_around(struct run *run, struct backoff *backoff)
+{
     if (!backoff->since_ms)
         backoff->since_ms = clock_ms();
     note_progress(run);
-    /* It takes long: on a busy machine, because the other end waits for a CPU. */
-    sched_yield();
     int status = peer_alive(run->session->peer);
     return status ? status : late(run, backoff->since_ms);
 }
 
-void run_idle(struct run *run)
+static int backoff_asleep(struct run *run, struct backoff *backoff)
 {
-    if (++run->flight.idle % (run->yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
+    int got = nap(run, &backoff->armed, false);
+    bool looks = got || backoff->polls % (2 * NAPS_PER_LOOK) == 0;
+    return got < 0 || !looks ? got : look_around(run, backoff);
+}
+
+int run_backoff(struct run *run, struct backoff *backoff)
+{
+    backoff->polls++;
+    if (run->nap.on && !backoff->room)
+        return backoff_asleep(run, backoff);
+    if (run->yields && backoff->polls % POLLS_PER_YIELD == 0)
         sched_yield();
+    if (backoff->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
+        return 0;
+    /* It takes long: on a busy machine, because the other end waits for a CPU. */
+    sched_yield();
+    return look_around(run, backoff);
+}
+
+int run_idle(struct run *run, int found)
+{
+    struct inflight *f = &run->flight;
+    if (found) {
+        f->armed = false;
+        return found < 0 ? found : 0;
+    }
+    if (run->nap.on) {
+        int got = nap(run, &f->armed, true);
+        return got ? got : ++f->idle % (2 * NAPS_PER_LOOK) == 0;
+    }
+    if (++f->idle % (run->yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
+        sched_yield();
+    return 0;
 }
 
 /* ---- one operation to its end ---- */
@@ -67,7 +118,7 @@ static int take(struct run *run, const struct completion *completion);
  * completes meanwhile is taken. */
 static int next_step(struct run *run, const struct completion *completion)
 {
-    struct backoff backoff = {0};
+    struct backoff backoff = {.room = true};
     int got;
     while ((got = run->op->next(run, completion)) == -EAGAIN) {
         struct completion other;
@@ -91,7 +142,7 @@ static inline int take_step(struct run *run, const struct completion *completion
 /* No room: what is under way must end first. */
 static int post_again(struct run *run)
 {
-    struct backoff backoff = {0};
+    struct backoff backoff = {.room = true};
     int got = -EAGAIN;
     while (got == -EAGAIN) {
         struct completion completion;
@@ -118,12 +169,14 @@ int run_finish(struct run *run, int got)
         got = post_again(run);
     while (got == LATER) {
         int polled = poll(handle, &completion, 1);
-        if (polled > 0)
+        if (polled > 0) {
+            backoff.armed = false;
             got = take_step(run, &completion);
-        else if (polled < 0)
+        } else if (polled < 0) {
             got = polled;
-        else
+        } else {
             got = run_backoff(run, &backoff);
+        }
     }
     return got == DONE ? 0 : got;
 }
@@ -136,7 +189,9 @@ int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct x
     xfer->id = ID_ASIDE;
     int got = verb(run->handle, xfer), polled = 0;
     while (got == LATER || got == -EAGAIN) {
+        backoff.room = got == -EAGAIN;
         polled = run->fabric->poll(run->handle, &completion, 1);
+        backoff.armed &= !polled;
         int status = polled < 0 ? polled : polled ? completion.status : run_backoff(run, &backoff);
         if (status)
             return status;
@@ -220,7 +275,7 @@ int flight_poll(struct run *run)
 
 int flight_post_slowly(struct run *run, int got)
 {
-    struct backoff backoff = {0};
+    struct backoff backoff = {.room = true};
     while (got == -EAGAIN) {
         int status = flight_poll(run);
         if (!status)
@@ -254,11 +309,9 @@ int flight_until(struct run *run, unsigned pending, uint64_t unacked)
 static int progress(void *arg)
 {
     struct run *run = arg;
-    int got = flight_poll(run);
-    if (!got)
-        run_idle(run);
+    int got = run_idle(run, flight_poll(run));
     /* Verifying asks before or after every operation. */
-    return got < 0 ? got : run->verify;
+    return got ? got : run->verify;
 }
 
 int (*run_progress(const struct run *run))(void *run)
@@ -274,6 +327,7 @@ int run_serve(struct run *run, int (*progress)(void *run), uint64_t *count)
     for (;;) {
         struct msg ask, reply;
         int status = peer_recv(peer, &ask, progress, run);
+        run->flight.armed = false;
         if (status || !msg_number(&ask, "done", count))
             return status;
         status = run->op->target.answer ? run->op->target.answer(run, &ask, &reply)

@@ -56,6 +56,7 @@ void meter_reset(struct run *run)
                                       .latency_us = {NAN, NAN, NAN},
                                       .bandwidth = {NAN, NAN, NAN},
                                       .rate = {NAN, NAN, NAN},
+                                      .interference = {.cpu_ns = {NAN, NAN}},
                                       .reverse_elapsed_s = NAN};
     interference_now(&m->before);
 }
@@ -152,7 +153,7 @@ static void fill_interference(struct run *run)
 {
     struct result *r = &run->out.result;
     struct interference now;
-    r->interference = (struct interference){0};
+    r->interference = (struct interference){.cpu_ns = {NAN, NAN}};
     interference_now(&now);
     interference_add(&r->interference, &run->meter.before, &now);
 }

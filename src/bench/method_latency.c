@@ -6,9 +6,11 @@
 
 #include <math.h>
 #include <sched.h>
+#include <time.h>
 
 /* A run with a duration is split into about this many intervals, none shorter than this. */
 enum { BATCH = 64, INTERVALS = 100, PRINTED_PS = 1000 };
+enum { SPIN_NS = 100000, LONGEST_NS = 50000000 };
 static const uint64_t interval_ps = 10000000000;
 
 /* Before the header: at most so many operations, of at most so many bytes, so far apart. */
@@ -93,6 +95,16 @@ static inline bool due(const struct run *run, uint64_t now)
     return now >= run->meter.next || (stop && *stop);
 }
 
+/* Where waits sleep, so do gaps, up to shortly before their end, and never for long. */
+static void sleep_gap(const struct run *run, uint64_t left)
+{
+    uint64_t left_ns = clock_to_ps(&run->meter.clock, left) / 1000;
+    uint64_t ns = left_ns - SPIN_NS < LONGEST_NS ? left_ns - SPIN_NS : LONGEST_NS;
+    struct timespec pause = {.tv_nsec = (long)ns};
+    if (left_ns > 2 * SPIN_NS)
+        nanosleep(&pause, NULL);
+}
+
 /* The gap is real time: signs of life are exchanged in it, an interruption is noticed. */
 static int wait_gap(struct run *run, struct pace *pace, uint64_t end)
 {
@@ -101,7 +113,9 @@ static int wait_gap(struct run *run, struct pace *pace, uint64_t end)
         int what = due(run, now) ? turn(run, pace, now) : TURN_ON;
         if (what != TURN_ON)
             return what;
-        if (run->yields)
+        if (run->nap.on)
+            sleep_gap(run, pace->gap - (now - end));
+        else if (run->yields)
             sched_yield();
     }
     return TURN_ON;
@@ -173,6 +187,7 @@ static int iterate(struct run *run, struct pace *pace, uint64_t number, uint64_t
                 flush(run, pace);
         }
         pace->done = i + 1;
+        run->flight.number += run->spec->count.ops_per_sample;
         if (due(run, end))
             what = turn(run, pace, end);
         /* After the last iteration there is nothing to wait for. */

@@ -191,10 +191,7 @@ static int turn(struct run *run, struct batch *b, uint64_t lists, uint64_t now)
 
 static int look(void *arg)
 {
-    int got = flight_poll(arg);
-    if (!got)
-        run_idle(arg);
-    return got < 0 ? got : 0;
+    return run_idle(arg, flight_poll(arg));
 }
 
 /* Verifying both ways, the ends go list by list: neither looks at its memory, or has the next list
@@ -293,6 +290,7 @@ static int until_all(struct run *run, uint64_t *number)
     while (!met) {
         uint64_t done = 0, now_ms = clock_ms();
         met = in_step(run) ? look(run) : iterate(run, *number, 1, false, &done);
+        met = met > 0 ? 0 : met;
         *number += done;
         if (!met && now_ms != looked_ms)
             met = peer_step(run->session->peer);

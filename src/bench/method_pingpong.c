@@ -91,12 +91,9 @@ static int initiate(struct run *run)
 static int answer(void *arg)
 {
     struct run *run = arg;
-    int got = look(run, run->flight.number + 1);
-    if (got <= 0) {
-        if (!got)
-            run_idle(run);
-        return got;
-    }
+    int got = look(run, run->flight.number + 1), idle = run_idle(run, got);
+    if (got <= 0)
+        return idle;
     return run->op->pingpong.fire(run, ++run->flight.number);
 }
 

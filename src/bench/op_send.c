@@ -106,17 +106,19 @@ static int poll_sent(struct run *run, struct backoff *backoff)
         return got;
     if (completion.status || completion.id != ID_RECEIVE)
         return completion.status ? completion.status : 1;
+    backoff->armed = false;
     state_of(run)->reply_due = true;
     return 0;
 }
 
 static int reply(struct run *run)
 {
-    struct backoff backoff = {0};
+    struct backoff backoff = {.room = true};
     int got, status = 0;
     while ((got = run->fabric->send(run->handle, &run->xfer)) == -EAGAIN && status >= 0)
         status = poll_sent(run, &backoff);
     status = status > 0 ? 0 : status;
+    backoff = (struct backoff){0};
     while (got == LATER && !status)
         status = poll_sent(run, &backoff);
     if (got < 0 || status < 0)
@@ -132,11 +134,9 @@ static int send_echo(void *arg)
         state_of(run)->reply_due = false;
         return reply(run);
     }
-    int got = run->fabric->poll(run->handle, &completion, 1);
-    if (!got)
-        run_idle(run);
+    int got = run->fabric->poll(run->handle, &completion, 1), idle = run_idle(run, got);
     if (got <= 0)
-        return got;
+        return idle;
     if (completion.status || completion.id != ID_RECEIVE)
         return completion.status;
     if (completion.length != run->size)

@@ -94,10 +94,7 @@ static int next(struct run *run, const struct completion *c)
 static int drained(void *arg)
 {
     struct run *run = arg;
-    int got = flight_poll(run);
-    if (!got)
-        run_idle(run);
-    return got < 0 ? got : 0;
+    return run_idle(run, flight_poll(run));
 }
 
 /* The receives that wait for a list that does not come are filled, so that the next size begins
@@ -117,6 +114,7 @@ static int finish(struct run *run)
         status = flight_until(run, 0, UINT64_MAX);
     while (s->posted && !status) {
         int got = flight_poll(run);
+        backoff.armed &= !got;
         status = got < 0 ? got : got ? 0 : run_backoff(run, &backoff);
     }
     return status ? status : peer_barrier(run->session->peer, "drained", drained, run);

@@ -206,29 +206,10 @@ static int tell_row(struct run *run)
     return status;
 }
 
-/* How the other end fared, where it measured too. */
-static int swap_figures(struct run *run)
-{
-    struct msg mine, theirs;
-    uint64_t elapsed_ps = 0;
-    struct result *r = &run->out.result;
-    if (!initiates(run))
-        *r = (struct result){.size = run->size, .elapsed_s = NAN, .final = true};
-    int status = msg_print(&mine, "iterations=%" PRIu64 "\nelapsed_ps=%" PRIu64 "\n",
-                           run->meter.done, clock_to_ps(&run->meter.clock, run->meter.elapsed));
-    if (!status)
-        status = peer_swap(run->session->peer, &mine, &theirs);
-    if (!status && (msg_number(&theirs, "iterations", &r->reverse_count) ||
-                    msg_number(&theirs, "elapsed_ps", &elapsed_ps)))
-        status = fail(-EPROTO, "the %s's figures cannot be read", run->session->peer->other);
-    r->reverse_elapsed_s = status || !elapsed_ps ? NAN : (double)elapsed_ps / 1e12;
-    r->sums = run->out.sums;
-    return status;
-}
-
 /* Both ends, until both are done and nothing is under way any more. */
 static int both_sides(struct run *run)
 {
+    uint64_t since_ns = clock_cpu_ns();
     int status = 0;
     if (initiates(run)) {
         meter_reset(run);
@@ -240,10 +221,11 @@ static int both_sides(struct run *run)
         status = run->method->respond(run);
     if (!status)
         status = flight_until(run, 0, UINT64_MAX);
+    uint64_t cpu_ns = clock_cpu_ns() - since_ns;
     if (!status && run->op->list.finish)
         status = run->op->list.finish(run);
-    if (!status && (run->spec->both_ways || run->method->lists))
-        status = swap_figures(run);
+    if (!status)
+        status = run_swap_figures(run, initiates(run), cpu_ns);
     return status ? status : run_counters_end(run);
 }
 
@@ -385,6 +367,8 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
     int status = initiates(&run) ? meter_open(&run) : 0;
     if (!status)
         status = session_connect(s);
+    if (!status)
+        status = run_nap_open(&run);
     run.yields = s->yields;
     run.inbox = s->buffer.gpu ? NULL : s->buffer.address + run.receive_at;
     if (!status)

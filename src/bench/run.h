@@ -17,7 +17,8 @@ enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
 struct inflight {
     unsigned pending;   /* operations that will complete */
     unsigned quiet;     /* polls without an arrival */
-    unsigned idle;      /* empty polls in a row, at the target */
+    unsigned idle;      /* looks that found nothing, at the target */
+    bool armed;         /* the last of them was followed by arming: the next one may sleep */
     uint64_t number;    /* the last message sent */
     uint64_t arrivals;  /* how many came in */
     uint64_t acked;     /* active messages that were acknowledged to us */
@@ -31,6 +32,14 @@ struct inflight {
 struct backoff {
     unsigned polls;
     uint64_t since_ms;
+    bool room;  /* waits for room, which wakes nobody: does not sleep */
+    bool armed; /* nothing was found before the fabric was armed: the next look decides */
+};
+
+/* Waits that sleep: on the fabric's descriptor. */
+struct nap {
+    bool on;
+    int fd;
 };
 
 /* ---- the time of a run, in ticks: what is printed is computed when it is printed ---- */
@@ -71,8 +80,9 @@ struct run {
     size_t receive_at; /* where the half to receive into begins, in both buffers; 0: no halves */
     const char *inbox; /* where what the other end writes is looked for; NULL: in a GPU's memory */
     unsigned legs;
-    bool yields;               /* both ends on one CPU */
-    bool verify;               /* of the spec, near at hand */
+    bool yields; /* both ends on one CPU */
+    bool verify; /* of the spec, near at hand */
+    struct nap nap;
     _Alignas(16) char own[64]; /* the op's */
     struct meter meter;
     const struct method *method;
@@ -106,11 +116,17 @@ static inline int run_once(struct run *run)
 int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
               struct xfer *xfer);
 
-/* Yields where it must, and now and then looks at the other end and at the time. */
+/* After a look that found nothing: yields where it must, and now and then looks at the other end
+ * and at the time. Where waits sleep it arms, so that the caller looks once more, and then sleeps.
+ */
 int run_backoff(struct run *run, struct backoff *backoff);
 
-/* Target: a poll that made progress and found nothing; yields if the ends share a CPU. */
-void run_idle(struct run *run);
+/* Target, after a look that found so many, or failed: without any, yields if the ends share a CPU,
+ * or sleeps as above. What a progress function returns. */
+int run_idle(struct run *run, int found);
+
+/* Which descriptor to sleep on, if the spec asks for it. */
+int run_nap_open(struct run *run);
 
 /* One poll, and what it brought, acknowledgements included; how many came, or -errno. */
 int flight_poll(struct run *run);
@@ -181,6 +197,11 @@ int run_counters_end(struct run *run);
 /* As lines, and from those of the other end, which are checked: -EPROTO. */
 int counters_write(const struct counters *counters, struct msg *text);
 int counters_parse(struct counters *counters, const struct msg *text);
+
+/* ---- after a size: figures.c ---- */
+
+/* What each end used, and, of ends that both measured, what came of it: fills the result's. */
+int run_swap_figures(struct run *run, bool initiates, uint64_t cpu_ns);
 
 /* ---- the target ---- */
 

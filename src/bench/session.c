@@ -86,8 +86,8 @@ static bool covers(const struct session *s, const struct opened *wanted)
     if (!s->handle || !same_device(&have->choice, &wanted->choice))
         return false;
     return !(wanted->verbs & ~have->verbs) && !(wanted->gpus & ~have->gpus) &&
-           (have->looks || !wanted->looks) && have->server == wanted->server &&
-           have->service == wanted->service &&
+           (have->looks || !wanted->looks) && (have->events || !wanted->events) &&
+           have->server == wanted->server && have->service == wanted->service &&
            (!s->facts.follows_here || strcmp(have->here, wanted->here) == 0);
 }
 
@@ -145,7 +145,8 @@ int session_open_fabric(struct session *s, const struct opened *wanted)
                                .hints = (1U << HINTS) - 1,
                                .gpus = wanted->gpus,
                                .server = wanted->server,
-                               .looks = wanted->looks};
+                               .looks = wanted->looks,
+                               .events = wanted->events};
     struct keepalive keepalive;
     if (covers(s, wanted))
         return 0;

@@ -37,7 +37,7 @@ struct opened {
     struct fabric_choice choice;
     char here[64];
     unsigned verbs, gpus;
-    bool looks, server;
+    bool looks, server, events;
     uint64_t service;
 };
 

@@ -45,6 +45,12 @@ struct spec_amo {
     bool fetching;
 };
 
+/* How an end waits. */
+struct spec_waits {
+    bool events; /* it sleeps until an event of the fabric wakes it */
+    bool wakeup; /* it could, but polls */
+};
+
 /* What the measuring end needs to know. */
 struct spec_local {
     int clock;            /* enum clock_kind; 0: the best there is */
@@ -64,6 +70,7 @@ struct spec {
     struct spec_data data;
     struct spec_hints hints;
     struct spec_amo amo;
+    struct spec_waits waits;
     struct spec_local local;
     char counters[COUNTERS_WHICH]; /* of network devices, to be read around every size; "": none */
 };
@@ -99,6 +106,8 @@ enum spec_row {
     SPEC_AMO_COMPARE,
     SPEC_AMO_TYPE,
     SPEC_FETCHING,
+    SPEC_EVENTS,
+    SPEC_WAKEUP,
     SPEC_CLOCK,
     SPEC_IGNORE_MISMATCH,
     SPEC_KEEP_SAMPLES,

@@ -119,6 +119,9 @@ struct sampling {
 
 struct interference {
     uint64_t switches, migrations, faults, steal_ms;
+    /* Not a disturbance: what each end's thread used per operation of the size, warm-up included;
+     * by rank, not a number if it is not known. */
+    double cpu_ns[2];
 };
 
 void interference_now(struct interference *now);

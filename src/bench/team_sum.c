@@ -68,6 +68,9 @@ static void add(struct result *sum, const struct result *one)
                                     one->latency_us.overall, (double)one->count);
     sum->latency_us.recent =
         blend(sum->latency_us.recent, sum->rate.recent, one->latency_us.recent, one->rate.recent);
+    for (int i = 0; i < 2; i++)
+        sum->interference.cpu_ns[i] = blend(sum->interference.cpu_ns[i], (double)sum->count,
+                                            one->interference.cpu_ns[i], (double)one->count);
     sum->count += one->count;
     sum->bytes += one->bytes;
     sum->reverse_count += one->reverse_count;

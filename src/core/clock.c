@@ -16,11 +16,21 @@ enum { CALIBRATE_MS = 100, COST_PAIRS = 1000, STEP_PAIRS = 1000, WORK = 32 };
 static const uint64_t step_ps_at_most = 10000000000; /* to look for the step */
 static const double calibration_tolerance = 1e-3;
 
-uint64_t clock_ns(void)
+static uint64_t now_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_ns(void)
+{
+    return now_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_cpu_ns(void)
+{
+    return now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t clock_ms(void)

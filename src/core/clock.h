@@ -29,6 +29,9 @@ int clock_check(const struct clock *clock);
 uint64_t clock_ms(void);
 uint64_t clock_ns(void);
 
+/* CPU time that this thread has used. */
+uint64_t clock_cpu_ns(void);
+
 static inline uint64_t clock_raw_ns(void)
 {
     struct timespec now;

@@ -113,9 +113,11 @@ struct fabric_ops {
     /* Progress and completions: 0..max, or -errno when the link is known to be lost. */
     int (*poll)(struct fabric *fabric, struct completion *completions, int max);
 
-    /* A descriptor that is readable when poll may find something, or -ENOTSUP and why; only with
-     * want.events. arm: DONE: nothing waits, the caller may sleep on the descriptor; -EAGAIN: poll
-     * first; or -errno. Both may be NULL: facts.why_no_events. */
+    /* A descriptor that becomes readable when poll may find something, or -ENOTSUP and why; only
+     * with want.events, once connected, good until leave. arm, after a poll that found nothing:
+     * DONE: nothing waits, and whatever comes from now on, also memory that one of facts.wakes has
+     * changed, makes it readable; -EAGAIN: poll first; or -errno. Room for a verb that returned
+     * -EAGAIN wakes nobody. Both may be NULL: facts.why_no_events. */
     int (*event_fd)(struct fabric *fabric);
     int (*arm)(struct fabric *fabric);
 };

@@ -133,6 +133,7 @@ struct fabric_facts {
     unsigned max_unexpected;           /* tagged messages kept without a receive */
     const char *why_no_probe;          /* NULL: tprobe works, if tagged messages do */
     const char *why_no_events;         /* NULL: event_fd and arm work */
+    unsigned wakes;                    /* verbs that wake their target, which sleeps */
     uint16_t amo[2][AMO_OPS];          /* bit = type; [1]: fetching */
     uint16_t cswap[AMO_COMPARES];      /* bit = type */
     const char *amo_how;               /* how the widest atomics are done, or NULL */

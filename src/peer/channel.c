@@ -304,6 +304,18 @@ static int channel_recv(struct peer *peer, struct msg *msg, int (*progress)(void
     }
 }
 
+/* What cannot be read any more, or not now, does not wake. */
+static int channel_sleep(struct peer *peer, int fd, bool listens)
+{
+    const struct channel *c = of(peer);
+    bool reads = !c->closed && c->have < sizeof c->in;
+    struct pollfd both[] = {{.fd = fd, .events = POLLIN},
+                            {.fd = reads ? c->fd : -1, .events = POLLIN}};
+    if (c->ended || (listens && c->checked))
+        return 0;
+    return poll(both, LENGTH(both), BEAT_MS / 5) > 0 && both[0].revents && !both[1].revents;
+}
+
 void channel_farewell(struct channel *c, int status, const char *why)
 {
     struct msg words;
@@ -355,6 +367,7 @@ static const struct peer_ops channel_ops = {.name = "stream",
                                             .send = channel_send,
                                             .recv = channel_recv,
                                             .alive = channel_alive,
+                                            .sleep = channel_sleep,
                                             .end = channel_end,
                                             .close = close_peer};
 

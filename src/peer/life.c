@@ -4,9 +4,10 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 
-enum { SPINS_PER_LOOK = 1024, LOOK_NS = 1000000 };
+enum { SPINS_PER_LOOK = 1024, LOOK_NS = 1000000, SLEEP_MS = 4 };
 
 void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
                 const struct peer_terms *terms)
@@ -80,6 +81,12 @@ int life_spin(const struct peer *peer, int (*progress)(void *), void *arg)
             status = progress(arg);
     } while (!status && clock_ns() - since_ns < LOOK_NS && !(peer->stop && *peer->stop));
     return status < 0 ? status : 0;
+}
+
+int life_sleep(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return poll(&one, 1, SLEEP_MS) > 0;
 }
 
 struct kept life_keep(void)

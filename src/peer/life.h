@@ -39,6 +39,9 @@ int life_last_words(const struct peer *peer, const struct msg *words);
  * of a fast fabric, reading the clock far less. */
 int life_spin(const struct peer *peer, int (*progress)(void *), void *arg);
 
+/* The sleep of a peer whose messages wake nobody: short, so that it looks for them often. */
+int life_sleep(int fd);
+
 /* An error message, saved while something else may fail. */
 struct kept {
     char sentence[1024];

@@ -39,6 +39,10 @@ struct peer_ops {
     int (*recv)(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg);
     /* Never waits: 0, or -errno if the other end is gone. */
     int (*alive)(struct peer *peer);
+    /* Sleeps until the descriptor is readable, something comes from the other end, or a fraction of
+     * a heartbeat has passed. 1: the descriptor alone is; 0: alive or recv is to be called.
+     * listens: a message that was read and not yet received is there at once. */
+    int (*sleep)(struct peer *peer, int fd, bool listens);
     /* Sends the other end the reason why we leave early. Never fails. */
     void (*end)(struct peer *peer, int status, const char *why);
     void (*close)(struct peer *peer);
@@ -93,6 +97,11 @@ static inline int peer_recv(struct peer *peer, struct msg *msg, int (*progress)(
 static inline int peer_alive(struct peer *peer)
 {
     return peer->ops->alive(peer);
+}
+
+static inline int peer_sleep(struct peer *peer, int fd, bool listens)
+{
+    return peer->ops->sleep(peer, fd, listens);
 }
 
 /* Something was done: a step, operations, a part of a long piece of work. Only that is progress;

@@ -260,6 +260,12 @@ static int relay_recv(struct peer *peer, struct msg *msg, int (*progress)(void *
     }
 }
 
+static int relay_sleep(struct peer *peer, int fd, bool listens)
+{
+    const struct relay *r = of(peer);
+    return r->over || (listens && r->count) ? 0 : life_sleep(fd);
+}
+
 static void relay_end(struct peer *peer, int status, const char *why)
 {
     struct relay *r = of(peer);
@@ -288,6 +294,7 @@ static const struct peer_ops relay_ops = {.name = "relay",
                                           .send = relay_send,
                                           .recv = relay_recv,
                                           .alive = relay_alive,
+                                          .sleep = relay_sleep,
                                           .end = relay_end,
                                           .close = relay_close};
 

@@ -177,6 +177,16 @@ static int share_alive(struct peer *peer)
     return status;
 }
 
+/* Another thread may take in what comes for this one. */
+static int share_sleep(struct peer *peer, int fd, bool listens)
+{
+    struct share *s = of(peer);
+    pthread_mutex_lock(&s->all->lock);
+    bool there = s->all->over || (listens && s->count);
+    pthread_mutex_unlock(&s->all->lock);
+    return there ? 0 : life_sleep(fd);
+}
+
 /* The first that leaves early ends the connection, and with it all. */
 static void share_end(struct peer *peer, int status, const char *why)
 {
@@ -195,6 +205,7 @@ static const struct peer_ops share_ops = {.name = "share",
                                           .send = share_send,
                                           .recv = share_recv,
                                           .alive = share_alive,
+                                          .sleep = share_sleep,
                                           .end = share_end,
                                           .close = share_close};
 

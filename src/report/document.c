@@ -200,6 +200,10 @@ static void add_moments(struct json *j, const struct document *d, const struct r
     json_count(j, "page_faults", r->interference.faults);
     json_count(j, "steal_ms", r->interference.steal_ms);
     json_close(j, '}');
+    json_open(j, "cpu_ns_per_op", '{');
+    json_number(j, "client", r->interference.cpu_ns[PEER_CLIENT]);
+    json_number(j, "server", r->interference.cpu_ns[PEER_SERVER]);
+    json_close(j, '}');
 }
 
 /* A bucket holds whole units: from half a unit below the first to half a unit above the last, so

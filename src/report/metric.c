@@ -140,6 +140,16 @@ static double get_steal(const struct result *r)
     return (double)r->interference.steal_ms;
 }
 
+static double get_client_cpu(const struct result *r)
+{
+    return r->interference.cpu_ns[PEER_CLIENT];
+}
+
+static double get_server_cpu(const struct result *r)
+{
+    return r->interference.cpu_ns[PEER_SERVER];
+}
+
 static const struct metric {
     const char *name;
     enum unit unit;
@@ -159,6 +169,8 @@ static const struct metric {
     {"migrated", UNIT_PLAIN, get_migrated, false},
     {"page_faults", UNIT_PLAIN, get_faults, false},
     {"steal_ms", UNIT_PLAIN, get_steal, false},
+    {"client_cpu_ns", UNIT_PLAIN, get_client_cpu, false},
+    {"server_cpu_ns", UNIT_PLAIN, get_server_cpu, false},
 };
 
 /* ---- conditions ---- */
@@ -267,7 +279,8 @@ int condition_parse(const char *text, unsigned kilo, struct condition *c)
         return bad(text,
                    "unknown metric; known are min, max, mean, median, deviation, a percentile "
                    "such as p99.9, bandwidth, rate, count, preempted, migrated, page_faults, "
-                   "steal_ms, or a counter such as counter:rx_errors");
+                   "steal_ms, client_cpu_ns, server_cpu_ns, or a counter such as "
+                   "counter:rx_errors");
     if (c->metric && c->metric->rate && !kilo)
         return bad(text, "this tool measures latency alone");
     at = skip(at + length);

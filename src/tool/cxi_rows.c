@@ -266,6 +266,10 @@ const struct opt cxi_rows[] = {
      .help = "Check the data after every iteration, outside the\n"
              "timed part",
      .header = AT_VERIFY, .label = "Verify", .show = cxi_show_verify},
+    {.letter = 'e', .name = "events", OF(EVENTS), .takes = CXI_ALL, .flags = OPT_OURS,
+     .help = "Sleep until an event of the fabric, instead of\n"
+             "polling; prints the CPU time of both ends",
+     .header = AT_EVENTS, .label = "Waits", .show = cxi_show_events},
 
     OUTPUT_ROWS(offsetof(struct cxi_options, output), CXI_ALL),
 

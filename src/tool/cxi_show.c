@@ -257,6 +257,11 @@ int cxi_show_verify(const void *header, char *text, size_t room)
                                         : NO_LINE;
 }
 
+int cxi_show_events(const void *header, char *text, size_t room)
+{
+    return spec_of(header)->waits.events ? snprintf(text, room, "Sleep until an event") : NO_LINE;
+}
+
 int cxi_show_clock(const void *header, char *text, size_t room)
 {
     return snprintf(text, room, "%s", facts_of(header)->clock_text);

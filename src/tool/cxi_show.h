@@ -44,6 +44,7 @@ enum {
     AT_ALIGN,
     AT_HUGE,
     AT_VERIFY,
+    AT_EVENTS,
     AT_CLOCK,
     AT_LOCAL,
     AT_REMOTE,
@@ -77,6 +78,7 @@ int cxi_show_ll(const void *header, char *text, size_t room);
 int cxi_show_results(const void *header, char *text, size_t room);
 int cxi_show_huge(const void *header, char *text, size_t room);
 int cxi_show_verify(const void *header, char *text, size_t room);
+int cxi_show_events(const void *header, char *text, size_t room);
 int cxi_show_clock(const void *header, char *text, size_t room);
 int cxi_show_local_client(const void *header, char *text, size_t room);
 int cxi_show_local_server(const void *header, char *text, size_t room);

@@ -99,6 +99,19 @@ static void note_counters(struct output *o, const struct result *r)
                 (unsigned long long)r->size);
 }
 
+/* ---- CPU time ---- */
+
+/* What sleeping is for, beside what it costs. */
+static void note_cpu(struct output *o, const struct result *r)
+{
+    const struct facts *f = o->entry.facts;
+    const double *ns = r->interference.cpu_ns;
+    if (!f->spec->waits.events || !o->counters.out || isnan(ns[PEER_CLIENT]))
+        return;
+    fprintf(o->counters.out, "CPU time per %s: size %llu, client %.0f ns, server %.0f ns\n",
+            op_called(f->spec), (unsigned long long)r->size, ns[PEER_CLIENT], ns[PEER_SERVER]);
+}
+
 /* ---- what bench tells ---- */
 
 static struct report *table_of(const struct output *o)
@@ -156,6 +169,7 @@ static void add(struct output *o, const struct result *result)
     document_add(&o->document, &entry);
     note_unresolved(o, result);
     note_counters(o, result);
+    note_cpu(o, result);
     for (int i = 0; i < o->condition_count; i++)
         find(o, i, &shown);
 }

@@ -18,6 +18,7 @@ struct perftest {
     char device[FABRIC_DEVICE_MAX], transport[FABRIC_DEVICE_MAX];
     int64_t cpu[2];
     uint64_t port, wait_s;
+    int wait_mode; /* choice */
     bool grouped, final_only, csv, loop, local, list, help, version;
     char batch[4096], bind[256];
     struct access access;

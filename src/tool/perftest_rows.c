@@ -39,6 +39,9 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
                                            "Use copy-out API (cannot used for atomics).",
                                            "Use zero-copy API (cannot used for atomics)."};
 
+static const char *const wait_modes[] = {"poll", "sleep", NULL};
+enum { WAIT_SLEEP = 2 };
+
 #define FIELD(member) .field = offsetof(struct perftest, member)
 #define OF(row)       .of = (&spec_rows[SPEC_##row])
 #define TEST          .takes = (PERF_TEST | PERF_CLIENT)
@@ -106,6 +109,12 @@ const struct opt perf_rows[] = {
      .help = "Both ends send at once (not for *_lat)"},
     {.name = "verify", OF(VERIFY), OURS_TEST,
      .help = "Check the data; times then include the checking"},
+    {.letter = 'E', .name = "wait-mode", .type = OPT_CHOICE, FIELD(wait_mode), .choices = wait_modes,
+     .fallback = "poll", .word = "MODE", OURS_TEST,
+     .help = "How both ends wait: poll, or sleep until an event of\n"
+             "the fabric (default: {default})"},
+    {.letter = 'I', .name = "wakeup", OF(WAKEUP), OURS_TEST,
+     .help = "Have events to sleep on, but poll"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), OURS_RUN,
      .help = "Start the server too, on this machine"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = PERF_RUN,
@@ -304,6 +313,7 @@ int perf_settle(struct opt_set *set)
     spec->size.max = spec->size.min;
     spec->local.ignore_mismatch = spec->local.ucx_words = true;
     spec->amo.fetching = test->fetching;
+    spec->waits.events = o->wait_mode == WAIT_SLEEP;
     int status = assign(spec, SPEC_OP, test->op);
     if (!status)
         status = assign(spec, SPEC_METHOD, test->method);

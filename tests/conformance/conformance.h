@@ -56,6 +56,8 @@ struct pair {
 };
 
 int pair_open(void **state);
+/* Both ends opened for events. */
+int pair_open_asleep(void **state);
 int pair_close(void **state);
 
 /* Another target alone, which waits to be met. */
@@ -98,6 +100,9 @@ struct exchange {
 };
 int exchange_run(struct end *end, const struct exchange *exchange);
 int am_exchange_run(struct end *end, const struct exchange *exchange);
+
+/* There and back so many times, asleep in between; first: this end begins. */
+int rounds_run(struct end *end, enum verb verb, uint64_t rounds, bool first);
 
 /* An active message; value is its hints, and the bytes of its header in the upper half. */
 struct xfer am_of(struct end *end, size_t at, size_t length, uint64_t value);
@@ -187,6 +192,6 @@ struct topic {
 };
 
 extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic, am_topic,
-    leave_topic, list_topic;
+    leave_topic, list_topic, event_topic;
 
 #endif

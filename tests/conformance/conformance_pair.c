@@ -21,6 +21,7 @@ _Noreturn void target_main(struct peer *peer, struct peer *second);
 struct fabric_choice choice;
 const struct memory_ops *memory_kinds[2] = {&memory_host, &memory_host};
 static int rank = PEER_CLIENT;
+static bool asleep;
 
 /* ---- one end ---- */
 
@@ -83,7 +84,8 @@ int end_open(struct end *end, struct peer *peer, const struct end *share)
                                .service = 1,
                                .verbs = (1U << VERBS) - 1,
                                .hints = (1U << HINTS) - 1,
-                               .looks = true};
+                               .looks = true,
+                               .events = asleep};
     *end = (struct end){.peer = peer, .verbs = (1U << VERBS) - 1, .region = {.fd = -1}};
     int status = choice.ops->open(&end->handle, &want, &end->facts);
     trim(&end->facts);
@@ -171,6 +173,14 @@ int pair_open(void **state)
     struct pair *pair = calloc(1, sizeof *pair);
     *state = pair;
     return pair && !start(pair, NULL) ? join(pair) : -1;
+}
+
+int pair_open_asleep(void **state)
+{
+    asleep = true;
+    int status = pair_open(state);
+    asleep = false;
+    return status;
 }
 
 int pair_target(struct pair *pair)

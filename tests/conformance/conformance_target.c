@@ -337,6 +337,24 @@ static int answer_exchange(struct end *end, const struct msg *ask)
     return status ? status : peer_send(end->peer, &answer);
 }
 
+static int answer_rounds(struct end *end, const struct msg *ask)
+{
+    struct msg answer;
+    uint64_t rounds = 0, verb = 0;
+    if (msg_number(ask, "rounds", &rounds) || msg_number(ask, "verb", &verb))
+        return fail(-EPROTO, "rounds without their numbers");
+    int status = msg_print(&answer, "ready=1\n");
+    if (!status)
+        status = peer_send(end->peer, &answer);
+    if (status)
+        return status;
+    status = rounds_run(end, (enum verb)verb, rounds, false);
+    if (status)
+        fprintf(stderr, "# the target: %s\n", fail_reason());
+    status = msg_print(&answer, "error=%d\n", -status);
+    return status ? status : peer_send(end->peer, &answer);
+}
+
 static int answer_meet(struct end *end, const struct msg *ask)
 {
     struct msg answer;
@@ -370,6 +388,8 @@ static int target_serve(struct target *target)
             return 0;
         if (strcmp(what, "exchange") == 0)
             status = answer_exchange(end, &ask);
+        else if (strcmp(what, "rounds") == 0)
+            status = answer_rounds(end, &ask);
         else if (strcmp(what, "meet") == 0)
             status = answer_meet(end, &ask);
         else

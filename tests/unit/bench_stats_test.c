@@ -534,7 +534,7 @@ static void intervals_hold_the_truth_about_95_times_in_100(void **state)
 static void interference_is_the_sum_of_differences(void **state)
 {
     struct interference sum = {.switches = 1};
-    const struct interference from = {10, 20, 30, 40}, to = {11, 22, 33, 44};
+    const struct interference from = {10, 20, 30, 40, {0}}, to = {11, 22, 33, 44, {0}};
     (void)state;
     interference_add(&sum, &from, &to);
     interference_add(&sum, &from, &to);

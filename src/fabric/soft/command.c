@@ -113,6 +113,7 @@ int soft_write(struct fabric *fabric, const struct xfer *x)
         from = idc;
     }
     deliver(x, x->remote->address + x->remote_at, from, x->length);
+    soft_wake(&soft->mail, WAKES_BY_MAIL);
     return DONE;
 }
 
@@ -213,8 +214,11 @@ int soft_atomic(struct fabric *fabric, const struct xfer *x)
     struct soft *soft = (struct soft *)fabric;
     if (soft->gpu && (x->remote->gpu || x->local->gpu))
         return fail(-ENOTSUP, "soft: no atomics on GPU memory");
-    if (plain_add(soft, x))
-        return add_word(x);
+    if (plain_add(soft, x)) {
+        add_word(x);
+        soft_wake(&soft->mail, WAKES_BY_MAIL);
+        return DONE;
+    }
     if (!amo_valid(x->amo.op, x->amo.type, x->amo.compare_op) ||
         x->length != amo_size(x->amo.type) || !acceptable(x) ||
         x->remote_at % amo_size(x->amo.type) || (x->how & HINT(MATCHING) && !matched(soft, x)))
@@ -234,6 +238,7 @@ int soft_atomic(struct fabric *fabric, const struct xfer *x)
         return LATER;
     }
     int status = apply(soft, x, &amo);
+    soft_wake(&soft->mail, WAKES_BY_MAIL);
     return status ? status : DONE;
 }
 
@@ -354,6 +359,7 @@ int soft_batch(struct fabric *fabric, enum verb verb, const struct xfer *first,
         return -EAGAIN; /* one by one, the first that does not fit says so */
     char *there = x.remote->address + x.remote_at;
     copy_list(&x, b, verb == VERB_WRITE ? there : here, verb == VERB_WRITE ? here : there);
+    soft_wake(&soft->mail, WAKES_BY_MAIL);
     return DONE;
 }
 
@@ -401,6 +407,7 @@ static int execute(struct soft *soft, struct soft_command *command)
  * then; its place here is given up. */
 static inline void finish(struct soft *soft, const struct soft_command *command, int status)
 {
+    soft_wake(&soft->mail, WAKES_BY_MAIL);
     soft->events[soft->event_head++ % SOFT_QUEUE] =
         (struct completion){.id = command->xfer.id,
                             .verb = status == LATER ? VERBS : command->verb,

@@ -333,6 +333,8 @@ static void open_mail(struct soft *soft)
     bool above = soft_name_order(&soft->nic.name, &soft->link.theirs) > 0;
     soft->mail.side = above;
     soft->mail.channel = above ? &portal->channel : &soft->portal->channel;
+    soft->mail.wakes = soft->sleeps;
+    soft->mail.waker = soft->link.dialled;
 }
 
 static int take_portal(struct soft *soft, const struct fabric_meeting *meeting,

@@ -252,7 +252,7 @@ static int take_pull(struct soft *soft, struct completion *completion, const cha
     if (m->pull.moved < fits)
         return 0;
     taken(m);
-    tell(m, &m->channel->counters[m->side].pulled, ++m->pulls);
+    tell_awake(m, &m->channel->counters[m->side].pulled, ++m->pulls);
     return filled(m, completion, m->pull.length);
 }
 

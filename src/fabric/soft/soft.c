@@ -39,6 +39,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
         .honours = ((1U << HINTS) - 1) & ~(HINT(HRP) | HINT(SYNC) | HINT(LEND)),
         .target_polls = VERB(SEND) | VERB(AM),
+        .wakes = ((1U << VERBS) - 1) & ~VERB(READ),
         .max_inline = SOFT_IDC,
         .max_inline_ordered = SOFT_IDC_ORDERED,
         .max_ll = SOFT_PIECE,
@@ -57,7 +58,6 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     facts->why_not[HINT_HRP] = "the software NIC has no switch that could acknowledge";
     facts->why_not[HINT_SYNC] = "tagged messages are not built";
     facts->why_not[HINT_LEND] = "the software NIC has no streams of bytes";
-    facts->why_no_events = "the software NIC raises no interrupts";
     facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";
     facts->proves[VERB_RECV] = "the message is in the posted buffer";
@@ -175,6 +175,7 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
     soft->fabric.ops = &fabric_soft;
     soft->nic.listener = -1;
     soft->server = want->server;
+    soft->sleeps = want->events;
     soft->wide = soft_amo_wide();
     soft->whole = soft_store_whole();
     soft_link_open(&soft->link);
@@ -273,4 +274,6 @@ const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
                                        .atomic = soft_atomic,
                                        .am = soft_am,
                                        .batch = soft_batch,
-                                       .poll = soft_poll};
+                                       .poll = soft_poll,
+                                       .event_fd = soft_event_fd,
+                                       .arm = soft_arm};

@@ -117,6 +117,7 @@ struct soft_counters {
     alignas(128) _Atomic uint64_t sent;
     _Atomic uint64_t acked, posted;
     _Atomic uint64_t pulled; /* rendezvous messages */
+    _Atomic uint64_t asleep; /* what is to wake this end; 0: it is awake */
 };
 
 /* A longer active message, its header right before its payload. The payload lies in the middle of a
@@ -170,8 +171,10 @@ struct soft_mail {
         uint64_t id, length, number;
     } lent[SOFT_QUEUE]; /* active messages that wait for the target to have pulled */
     uint64_t lent_head, lent_tail;
-    unsigned slot;  /* the next to be used */
-    bool kept;      /* the next message is handed out and not yet taken */
+    unsigned slot; /* the next to be used */
+    bool kept;     /* the next message is handed out and not yet taken */
+    bool wakes;    /* the other end may sleep; by this socket it is woken: */
+    int waker;
     char *arrival;  /* where active messages go that do not stay in a slot, or NULL */
     unsigned hold;  /* polls to let pass after a message in the hot line; adapts itself */
     unsigned held;  /* of them, still to pass */
@@ -185,6 +188,21 @@ struct soft_mail {
     uint64_t pulls;           /* rendezvous messages pulled */
     bool into_gpu[SOFT_RING]; /* the receives; set only where a GPU takes part */
 };
+
+/* ---- sleep.c: ends that sleep ---- */
+
+enum { WAKES_BY_MAIL = 1, WAKES_BY_COUNTS = 2 };
+int soft_event_fd(struct fabric *fabric);
+int soft_arm(struct fabric *fabric);
+/* If it sleeps, and this is to wake it. */
+void soft_wake_up(struct soft_mail *mail, uint64_t what);
+
+/* After something that the other end may wait for. */
+static inline void soft_wake(struct soft_mail *mail, uint64_t what)
+{
+    if (mail->wakes)
+        soft_wake_up(mail, what);
+}
 
 /* ---- amo.c: the atomic unit ---- */
 
@@ -293,8 +311,9 @@ struct soft {
     uint64_t keys[SOFT_ENTRIES]; /* of this meeting; 0: nobody has asked for it yet */
     struct soft_link link;
     struct soft_mail mail;
-    bool server, wide, whole; /* 16 bytes can be swapped; stored as one */
-    struct gpu *gpu;          /* makes all copies, if memory of either end is a GPU's; else NULL */
+    bool server, sleeps; /* may be woken */
+    bool wide, whole; /* 16 bytes can be swapped; stored as one */
+    struct gpu *gpu;  /* makes all copies, if memory of either end is a GPU's; else NULL */
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];

@@ -111,10 +111,17 @@ static inline void tell(const struct soft_mail *m, _Atomic uint64_t *counter, ui
     atomic_store_explicit(counter, value, memory_order_release);
 }
 
+/* The same of what the other end may wait for in its sleep. */
+static inline void tell_awake(struct soft_mail *m, _Atomic uint64_t *counter, uint64_t value)
+{
+    tell(m, counter, value);
+    soft_wake(m, WAKES_BY_COUNTS);
+}
+
 static inline void tell_taken(struct soft_mail *m)
 {
     m->told = m->taken;
-    tell(m, &m->channel->counters[m->side].acked, m->taken);
+    tell_awake(m, &m->channel->counters[m->side].acked, m->taken);
 }
 
 /* Is there a line for the next message? */
@@ -150,8 +157,8 @@ static inline void store_whole(struct soft_half *half, uint64_t head, const void
 #endif
 }
 
-static inline void put(const struct soft *soft, struct soft_mail *m, unsigned code,
-                       const void *data, size_t length)
+static inline void place_head(const struct soft *soft, struct soft_mail *m, unsigned code,
+                              const void *data, size_t length)
 {
     uint64_t head = head_of(m, code);
     bool hot = m->sent == m->acked && length <= SOFT_HOT_BYTES;
@@ -174,6 +181,13 @@ static inline void put(const struct soft *soft, struct soft_mail *m, unsigned co
         memcpy(line->data, data, length);
         atomic_store_explicit(&line->head, head, memory_order_release);
     }
+}
+
+static inline void put(const struct soft *soft, struct soft_mail *m, unsigned code,
+                       const void *data, size_t length)
+{
+    place_head(soft, m, code, data, length);
+    soft_wake(m, WAKES_BY_MAIL);
 }
 
 static inline void taken(struct soft_mail *m)
