@@ -22,7 +22,9 @@ enum {
     NOT_READY = 600,
     UNKNOWN = 999,
     STUCK = -1, /* ours: a kernel does not end */
+    NOT_SUPPORTED = 801,
     IPC_LAZY_PEER_ACCESS = 1,
+    AS_DMABUF = 1,
     UUID_BYTES = 16
 };
 
@@ -59,6 +61,8 @@ static struct {
     int (*ipc_open)(device_address *address, struct ipc_handle handle, unsigned flags);
     int (*ipc_close)(device_address address);
     int (*span)(device_address *base, size_t *length, device_address address);
+    int (*handle)(void *handle, device_address address, size_t bytes, int type,
+                  unsigned long long flags);
     int (*attribute)(int *value, int attribute, int device);
     int (*host_alloc)(void **address, size_t bytes, unsigned flags);
     int (*host_free)(void *address);
@@ -98,6 +102,7 @@ static const struct gpu_symbol symbols[] = {
     {"cuIpcOpenMemHandle_v2", &cu.ipc_open, false},
     {"cuIpcCloseMemHandle", &cu.ipc_close, false},
     {"cuMemGetAddressRange_v2", &cu.span, false},
+    {"cuMemGetHandleForAddressRange", &cu.handle, true},
     {"cuDeviceGetAttribute", &cu.attribute, true},
     {"cuMemHostAlloc", &cu.host_alloc, true},
     {"cuMemFreeHost", &cu.host_free, true},
@@ -438,6 +443,13 @@ static void cuda_release(struct gpu *gpu, char *address)
         cu.ipc_close((uintptr_t)address);
 }
 
+static int cuda_dmabuf(struct gpu *gpu, char *address, size_t length, int *fd, uint64_t *offset)
+{
+    int code = cu.handle ? use(gpu) : NOT_SUPPORTED;
+    *offset = 0;
+    return code ? code : cu.handle(fd, (uintptr_t)address, length, AS_DMABUF, 0);
+}
+
 static int cuda_span(struct gpu *gpu, const char *address, size_t *length)
 {
     device_address base = 0;
@@ -472,6 +484,7 @@ static const struct gpu_ops cuda = {.libraries = libraries,
                                     .export_memory = cuda_export,
                                     .import_memory = cuda_import,
                                     .release = cuda_release,
+                                    .dmabuf = cuda_dmabuf,
                                     .span = cuda_span,
                                     .words = cuda_words};
 

@@ -284,6 +284,14 @@ int gpu_export(const struct region *region, struct gpu_handle *handle)
                 : 0;
 }
 
+int gpu_dmabuf(const struct region *region, int *fd, uint64_t *offset)
+{
+    *fd = -1;
+    *offset = 0;
+    int code = region->kind->gpu->dmabuf(region->gpu, region->address, region->mapped, fd, offset);
+    return code || *fd < 0 ? -ENOTSUP : 0;
+}
+
 int gpu_import(struct gpu *gpu, const struct gpu_handle *handle, size_t length, char **address)
 {
     const struct gpu_ops *ops = gpu->kind->gpu;

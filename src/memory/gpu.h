@@ -42,6 +42,8 @@ struct gpu_ops {
     int (*export_memory)(struct gpu *gpu, char *address, struct gpu_handle *handle);
     int (*import_memory)(struct gpu *gpu, const struct gpu_handle *handle, char **address);
     void (*release)(struct gpu *gpu, char *address);
+    /* A descriptor of its own for memory of an allocation, and the offset there. */
+    int (*dmabuf)(struct gpu *gpu, char *address, size_t length, int *fd, uint64_t *offset);
     /* How many bytes there are from an imported address on. */
     int (*span)(struct gpu *gpu, const char *address, size_t *length);
 
@@ -68,10 +70,11 @@ void gpu_free(struct region *region);
 int gpu_populate(struct region *region, size_t at, size_t length);
 int gpu_fill(struct region *region, size_t at, const void *bytes, size_t length);
 int gpu_peek(const struct region *region, size_t at, void *bytes, size_t length);
+int gpu_dmabuf(const struct region *region, int *fd, uint64_t *offset);
 
 /* An allocation that shares a block with others would be exported together with them. */
 #define GPU_KIND                                                                                   \
     .page = 2 << 20, .alloc = gpu_alloc, .free = gpu_free, .populate = gpu_populate,               \
-    .fill = gpu_fill, .peek = gpu_peek
+    .fill = gpu_fill, .peek = gpu_peek, .dmabuf = gpu_dmabuf
 
 #endif

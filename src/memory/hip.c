@@ -3,6 +3,7 @@
  * own stream, and copies end with its synchronisation. */
 #include "memory/gpu.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum {
     REGISTER_PORTABLE = 1,
     IPC_LAZY_PEER_ACCESS = 1,
     NOT_READY = 600,
+    NOT_SUPPORTED = 801,
     HOST_TO_DEVICE = 1,
     DEVICE_TO_HOST = 2,
     DEVICE_TO_DEVICE = 3
@@ -44,6 +46,8 @@ static struct {
     int (*ipc_open)(void **address, struct ipc_handle handle, unsigned flags);
     int (*ipc_close)(void *address);
     int (*span)(void **base, size_t *length, const void *address);
+    int (*dmabuf_get)(const void *address, size_t bytes, int *fd, uint64_t *offset);
+    int (*dmabuf_put)(int fd);
 } hip;
 
 static const struct gpu_symbol symbols[] = {
@@ -68,6 +72,9 @@ static const struct gpu_symbol symbols[] = {
     {"hipIpcOpenMemHandle", &hip.ipc_open, false},
     {"hipIpcCloseMemHandle", &hip.ipc_close, false},
     {"hipMemGetAddressRange", &hip.span, false},
+    /* Of the runtime below, which is loaded with it. */
+    {"hsa_amd_portable_export_dmabuf", &hip.dmabuf_get, true},
+    {"hsa_amd_portable_close_dmabuf", &hip.dmabuf_put, true},
 };
 
 static int hip_start(unsigned *count)
@@ -200,6 +207,19 @@ static void hip_release(struct gpu *gpu, char *address)
         hip.ipc_close(address);
 }
 
+static int hip_dmabuf(struct gpu *gpu, char *address, size_t length, int *fd, uint64_t *offset)
+{
+    int theirs = -1;
+    int code = hip.dmabuf_get && hip.dmabuf_put ? use(gpu) : NOT_SUPPORTED;
+    if (!code)
+        code = hip.dmabuf_get(address, length, &theirs, offset);
+    if (code)
+        return code;
+    *fd = fcntl(theirs, F_DUPFD_CLOEXEC, 0);
+    hip.dmabuf_put(theirs);
+    return 0;
+}
+
 static int hip_span(struct gpu *gpu, const char *address, size_t *length)
 {
     void *base = NULL;
@@ -233,6 +253,7 @@ static const struct gpu_ops rocm = {.libraries = libraries,
                                     .unpin = hip_unpin,
                                     .export_memory = hip_export,
                                     .import_memory = hip_import,
+                                    .dmabuf = hip_dmabuf,
                                     .span = hip_span,
                                     .release = hip_release,
                                     .words = hip_words};

@@ -46,6 +46,11 @@ struct memory_ops {
     /* Bytes from the CPU's memory into the region, and back. */
     int (*fill)(struct region *region, size_t at, const void *bytes, size_t length);
     int (*peek)(const struct region *region, size_t at, void *bytes, size_t length);
+
+    /* The region as a dma-buf, by which another device's driver reaches a GPU's memory: a
+     * descriptor for the caller to close, and where in it the region begins. -ENOTSUP, without a
+     * sentence, where the vendor's library gives none. NULL: not of GPUs. */
+    int (*dmabuf)(const struct region *region, int *fd, uint64_t *offset);
 };
 
 /* "host", "2M", "1G", "cuda", "rocm", "ze"; NULL if there is no such kind. */

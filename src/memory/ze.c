@@ -337,6 +337,18 @@ static int ze_export(struct gpu *gpu, char *address, struct gpu_handle *handle)
     return 0;
 }
 
+/* The descriptor of a handle is one. */
+static int ze_dmabuf(struct gpu *gpu, char *address, size_t length, int *fd, uint64_t *offset)
+{
+    struct gpu_handle handle = {.fd = -1};
+    int code = ze_export(gpu, address, &handle);
+    (void)length;
+    *offset = 0;
+    if (!code)
+        *fd = fcntl(handle.fd, F_DUPFD_CLOEXEC, 0);
+    return code;
+}
+
 /* The descriptor in a handle must be one of this process. But a driver with the process ID in its
  * handles looks for it in that process first, and uses ours only if that process has none of this
  * number. So ours gets a number that the other process is unlikely to have or to choose now. */
@@ -388,6 +400,7 @@ static const struct gpu_ops level_zero = {.libraries = libraries,
                                           .unpin = ze_unpin,
                                           .export_memory = ze_export,
                                           .import_memory = ze_import,
+                                          .dmabuf = ze_dmabuf,
                                           .span = ze_span,
                                           .release = ze_release,
                                           .words = ze_words};

@@ -242,6 +242,14 @@ CALL int cuIpcGetMemHandle(struct handle *handle, address_t address)
     return current ? export_block(pointer(address), handle) : NO_CONTEXT;
 }
 
+CALL int cuMemGetHandleForAddressRange(void *handle, address_t address, size_t length, int type,
+                                       unsigned long long flags)
+{
+    uint64_t offset = 0;
+    int code = type == 1 && !flags ? dmabuf(pointer(address), length, handle, &offset) : BAD_VALUE;
+    return code || !current ? NO_CONTEXT : 0;
+}
+
 CALL int cuIpcOpenMemHandle_v2(address_t *address, struct handle handle, unsigned flags)
 {
     char *there = NULL;

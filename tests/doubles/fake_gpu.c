@@ -65,8 +65,8 @@ static uint64_t setting(const char *name, uint64_t fallback)
 }
 
 /* "copy@7" fails the seventh copy, "lost@7" everything from then on; kernels from the seventh copy
- * on do not end after "hang@7". "open", "use", "pin", "export" and "import" fail those; "no pin"
- * means that there is no such thing, "at once" that no list of Level Zero is in order. */
+ * on do not end after "hang@7". "open", "use", "pin", "export", "dmabuf" and "import" fail those;
+ * "no pin" means that there is no such thing, "at once" that no list of Level Zero is in order. */
 static bool fault(const char *what)
 {
     const char *text = getenv("FAKE_FAULT");
@@ -370,6 +370,23 @@ static int import_block(const struct handle *handle, int fd, char **address)
     pthread_mutex_unlock(&lock);
     return code;
 }
+
+#if FAKE == CUDA || FAKE == ROCM
+/* A dma-buf of whole pages of a block. */
+static int dmabuf(const void *address, size_t length, int *fd, uint64_t *offset)
+{
+    int code = BAD_VALUE;
+    pthread_mutex_lock(&lock);
+    const struct block *b = block_at(address, length);
+    if (b && (uintptr_t)address % PAGE == 0 && length % PAGE == 0 && !fault("dmabuf")) {
+        *fd = fcntl(b->fd, F_DUPFD_CLOEXEC, 0);
+        *offset = (uint64_t)((const char *)address - b->address);
+        code = *fd < 0 ? NO_MEMORY : 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+#endif
 
 static int span(const void *address, void **base, size_t *length)
 {

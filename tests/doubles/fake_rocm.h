@@ -123,6 +123,18 @@ CALL int hipMemGetAddressRange(void **base, size_t *length, void *address)
     return span(address, base, length);
 }
 
+/* These are of libhsa-runtime64. */
+CALL int hsa_amd_portable_export_dmabuf(const void *address, size_t length, int *fd,
+                                        uint64_t *offset)
+{
+    return dmabuf(address, length, fd, offset);
+}
+
+CALL int hsa_amd_portable_close_dmabuf(int fd)
+{
+    return close(fd);
+}
+
 CALL int hipIpcCloseMemHandle(void *address)
 {
     return drop(address, true);

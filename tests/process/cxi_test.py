@@ -90,6 +90,33 @@ def lists_of_other_forms_and_both_ways_move_the_same():
     good("atomic_bw", "--fetching", "-b", *LISTS)
 
 
+# ---- GPUs: their memory is mapped as a dma-buf ----
+
+def on_gpus(word, *args, code=0, **more):
+    folder = os.path.join(tap.build_folder(), "tests/doubles")
+    gpus = {"WEFT_MODULE_PATH": os.path.join(tap.build_folder(), "modules"), "WEFT_TEST_GPU": folder,
+            "FAKE_CUDA_GPUS": "2", "FAKE_ROCM_GPUS": "2", "FAKE_ZE_GPUS": "2"}
+    return ended(run(os.path.join(folder, f"gpu_cxi_{word}"), "-d", "cxi:cxi0", "--local", *args,
+                     env={**nics(**gpus), **more}), code)
+
+
+@test
+def memory_of_gpus_is_reached_where_it_lies():
+    for vendor in ("AMD", "NVIDIA", "INTEL"):
+        for word, args in (("write_lat", ("-t", "0", "-r", "1")), ("read_lat", ("-r", "0")),
+                           ("send_lat", ("-t", "1", "-R")), ("send_lat", ("-t", "0", "-r", "0"))):
+            on_gpus(word, "-s", "1:65536", "-n", "2", "--latency-gap", "0", "--warmup", "0", "--verify",
+                    "-g", vendor, *args)
+        for word in ("write_bw", "read_bw", "send_bw"):
+            on_gpus(word, "-s", "4096", *LISTS, "-t", "0", "-r", "1", "-g", vendor)
+
+
+@test
+def memory_of_a_gpu_that_the_driver_does_not_take_is_refused_in_a_sentence():
+    process = on_gpus("write_lat", "-t", "0", "-g", "NVIDIA", code=1, FAKE_FAULT="dmabuf")
+    check("bytes of a GPU cannot be mapped on cxi0: " in process.err, process)
+
+
 # ---- the device ----
 
 @test

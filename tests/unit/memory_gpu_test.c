@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <weft.h>
@@ -322,6 +323,38 @@ static void run_both(struct end ends[2], const char *op, const char *method, con
     weft_close(&ends[1].bootstrap);
 }
 
+/* Another device's driver maps it; what is written there is the GPU's. */
+static void a_dmabuf_is_the_memory_itself_and_the_callers_to_close(void **state)
+{
+    static const char words[] = "through a descriptor";
+    (void)state;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        struct region region = region_of(kinds[i], 0, 4096);
+        char back[sizeof words];
+        uint64_t offset;
+        int fd;
+        unsigned before = 0;
+        for (int lap = 0; lap < 3; lap++) {
+            assert_int_equal(kinds[i]->dmabuf(&region, &fd, &offset), 0);
+            char *bytes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+            assert_ptr_not_equal(bytes, MAP_FAILED);
+            memcpy(bytes + lap, words, sizeof words);
+            munmap(bytes, 4096);
+            close(fd);
+            assert_int_equal(kinds[i]->peek(&region, (size_t)lap, back, sizeof back), 0);
+            assert_string_equal(back, words);
+            assert_true(!lap || open_descriptors() == before);
+            before = open_descriptors();
+        }
+        setenv("FAKE_FAULT", i == 2 ? "export" : "dmabuf", 1);
+        kinds[i]->free(&region);
+        region = region_of(kinds[i], 0, 4096);
+        assert_int_equal(kinds[i]->dmabuf(&region, &fd, &offset), -ENOTSUP);
+        unsetenv("FAKE_FAULT");
+        kinds[i]->free(&region);
+    }
+}
+
 static void two_threads_move_bytes_between_gpus_and_the_host(void **state)
 {
     static const char *const places[][2] = {{"cuda", "cuda"}, {"cuda:1", "host"},
@@ -374,6 +407,7 @@ int main(void)
         cmocka_unit_test(copies_begun_together_are_done_when_the_gpu_says_so),
         cmocka_unit_test(a_gpu_that_was_refused_is_asked_for_again),
         cmocka_unit_test(a_handle_for_another_process_leaves_no_descriptor),
+        cmocka_unit_test(a_dmabuf_is_the_memory_itself_and_the_callers_to_close),
         cmocka_unit_test(two_threads_move_bytes_between_gpus_and_the_host),
         cmocka_unit_test(both_threads_hear_of_a_gpu_that_is_not_there),
     };

@@ -3,8 +3,6 @@
  * fetched lands in our own memory first, so that a caller's result may lie anywhere. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
-
 static const uint8_t ops[AMO_OPS] = {
     [AMO_MIN] = WEFT_C_AMO_OP_MIN,     [AMO_MAX] = WEFT_C_AMO_OP_MAX,
     [AMO_SUM] = WEFT_C_AMO_OP_SUM,     [AMO_LOR] = WEFT_C_AMO_OP_LOR,

@@ -2,7 +2,6 @@
 /* The table, open and close, and what the NIC says in our words. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,14 +35,14 @@ static const struct {
     {WEFT_C_RC_NO_TRANSLATION, -EFAULT, "an address that is not mapped"},
     {WEFT_C_RC_PCIE_ERROR_POISONED, -EIO, "poisoned data on PCIe"},
     {WEFT_C_RC_PCIE_UNSUCCESS_CMPL, -EIO, "PCIe did not complete it"},
-    {WEFT_C_RC_AMO_INVAL_OP_ERROR, -EINVAL, "an atomic that does not exist"},
-    {WEFT_C_RC_AMO_ALIGN_ERROR, -EINVAL, "an atomic that is not aligned"},
-    {WEFT_C_RC_CMD_ALIGN_ERROR, -EINVAL, "a command that is not aligned"},
-    {WEFT_C_RC_CMD_INVALID_ARG, -EINVAL, "a command with an invalid argument"},
+    {WEFT_C_RC_AMO_INVAL_OP_ERROR, -EIO, "an atomic that does not exist"},
+    {WEFT_C_RC_AMO_ALIGN_ERROR, -EIO, "an atomic that is not aligned"},
+    {WEFT_C_RC_CMD_ALIGN_ERROR, -EIO, "a command that is not aligned"},
+    {WEFT_C_RC_CMD_INVALID_ARG, -EIO, "a command with an invalid argument"},
     {WEFT_C_RC_ADDR_OUT_OF_RANGE, -ERANGE, "an address out of range"},
     {WEFT_C_RC_CONN_CLOSED, -ECONNRESET, "the connection of the NICs was closed"},
     {WEFT_C_RC_CANCELED, -ECANCELED, "cancelled"},
-    {WEFT_C_RC_AMO_LENGTH_ERROR, -EINVAL, "an atomic of a wrong length"},
+    {WEFT_C_RC_AMO_LENGTH_ERROR, -EIO, "an atomic of a wrong length"},
 };
 
 const char *weft_cxi_code(unsigned code)
@@ -75,8 +74,8 @@ void weft_cxi_lose(struct weft_cxi *cxi, int status, const char *format, ...)
 
 static int refuse(const struct weft_cxi *cxi, const char *what, int status)
 {
-    return weft_cxi_host->fail(status, "cxi: %s on cxi%u: %s", what, cxi->dev->info.dev_id,
-                               strerror(-status));
+    return weft_cxi_host->fail(weft_cxi_status(status), "cxi: %s on cxi%u: %s", what,
+                               cxi->dev->info.dev_id, strerror(-status));
 }
 
 /* ---- device and service ---- */

@@ -10,6 +10,8 @@
 #include "fabric/cxi/queue.h"
 #include "fabric/fabric.h"
 
+#include <errno.h>
+
 enum {
     WEFT_CXI_SLOTS = 128, /* operations in flight: also the ids of rendezvous, which have 8 bits */
     WEFT_CXI_ENTRIES = 16,
@@ -219,6 +221,12 @@ struct weft_cxi {
 void weft_cxi_lose(struct weft_cxi *cxi, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What the driver calls invalid is no mistake of the user's. */
+static inline int weft_cxi_status(int status)
+{
+    return status == -EINVAL ? -EIO : status;
+}
+
 /* The words of a code of an event. */
 const char *weft_cxi_code(unsigned code);
 int weft_cxi_errno(unsigned code);
@@ -289,6 +297,8 @@ static inline bool weft_cxi_in_buffer(const struct xfer *x)
 /* What a one-sided operation may not be: -errno and a sentence, or 0. */
 int weft_cxi_check(const struct weft_cxi *cxi, const struct xfer *x, size_t span);
 int weft_cxi_check_amo(const struct weft_cxi *cxi, const struct xfer *x);
+/* The same of a payload that is to be in the command. */
+int weft_cxi_check_form(const struct xfer *x);
 
 /* A put with its bytes in the command, to an index of the other end. */
 struct weft_cxi_idc_put {

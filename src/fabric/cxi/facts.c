@@ -67,7 +67,6 @@ static void say_why_not(struct fabric_facts *facts)
     facts->why_not[HINT_LEND] = "the NIC has no streams of bytes";
     facts->why_no_events = "waiting for the NIC's interrupts has not been tried";
     facts->why_not[HINT_BCOPY] = "the NIC takes bytes from the command or from where they lie";
-    facts->why_no_gpu = "GPU memory has not been tried on this fabric";
 }
 
 void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
@@ -79,6 +78,9 @@ void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
                    HINT(SHORT) | HINT(BCOPY) | HINT(ZCOPY) | HINT(MORE),
         .target_polls = VERB(SEND) | VERB(RECV) | VERB(AM),
         .nic = true,
+        .gpus = MEMORY_ALL_GPUS,
+        .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
+        .gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY,
         .max_inline = WEFT_C_MAX_IDC_PAYLOAD_RES,
         .max_inline_ordered = WEFT_C_MAX_IDC_PAYLOAD_UNR,
         .max_send = UINT32_MAX,

@@ -3,7 +3,6 @@
 #include "fabric/cxi/cxi.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 

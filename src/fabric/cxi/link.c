@@ -4,8 +4,8 @@
  * sends reaches nothing. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <unistd.h>
 
 enum { NID_BITS = 20, OFFSET_BITS = 56, DRAIN_MS = 50, OWN_MS = 2000 };
 
@@ -49,18 +49,33 @@ static void unexpose(struct weft_cxi *cxi, struct weft_cxi_exposed *e)
     *e = (struct weft_cxi_exposed){0};
 }
 
+/* A GPU's memory by its dma-buf. Where its library gives none, or the driver does not take it, the
+ * driver asks the GPU's own for the pages, as HPE's tools have it. */
+static int map_region(struct weft_cxi *cxi, const struct region *region, struct weft_cxi_md **md)
+{
+    const struct cassini_calls *c = cxi->calls;
+    const uint32_t flags = WEFT_CXI_MAP_PIN | WEFT_CXI_MAP_READ | WEFT_CXI_MAP_WRITE |
+                           (region->gpu ? WEFT_CXI_MAP_DEVICE : 0);
+    struct weft_cxi_md_hints hints = {.dmabuf_valid = true};
+    int status = -ENOTSUP;
+    if (region->gpu && !region->kind->dmabuf(region, &hints.dmabuf_fd, &hints.dmabuf_offset)) {
+        status = c->cxil_map(cxi->lni, region->address, region->mapped, flags, &hints, md);
+        close(hints.dmabuf_fd);
+    }
+    if (status)
+        status = c->cxil_map(cxi->lni, region->address, region->mapped, flags, NULL, md);
+    return status ? weft_cxi_host->fail(weft_cxi_status(status),
+                                        "cxi: %zu bytes%s cannot be mapped on %s: %s",
+                                        region->mapped, region->gpu ? " of a GPU" : "",
+                                        cxi->dev->info.device_name, strerror(-status))
+                  : 0;
+}
+
 static int begin(struct weft_cxi *cxi, struct region *region, struct weft_cxi_exposed *e)
 {
-    const uint32_t flags = WEFT_CXI_MAP_PIN | WEFT_CXI_MAP_READ | WEFT_CXI_MAP_WRITE;
-    if (region->gpu)
-        return weft_cxi_host->fail(-ENOTSUP, "cxi: GPU memory has not been tried on this fabric");
     e->region = region;
-    int status =
-        cxi->calls->cxil_map(cxi->lni, region->address, region->mapped, flags, NULL, &e->md);
-    if (status)
-        weft_cxi_host->fail(status, "cxi: %zu bytes cannot be mapped on %s: %s", region->mapped,
-                            cxi->dev->info.device_name, strerror(-status));
-    else
+    int status = map_region(cxi, region, &e->md);
+    if (!status)
         status = open_portals(cxi, e);
     if (status)
         unexpose(cxi, e);

@@ -3,8 +3,6 @@
  * counter makes one event for all of them. The doorbell is rung once. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
-
 enum { MOST_UNITS = 32 };
 
 /* How many units of the queue one operation takes, with what its alignment may cost. */
@@ -26,7 +24,9 @@ static bool fits(struct weft_cxi *cxi, enum verb verb, const struct xfer *x, uns
 
 static int check(const struct weft_cxi *cxi, enum verb verb, const struct xfer *first, size_t span)
 {
-    int status = verb == VERB_ATOMIC ? weft_cxi_check_amo(cxi, first) : 0;
+    int status = verb == VERB_ATOMIC  ? weft_cxi_check_amo(cxi, first)
+                 : verb == VERB_WRITE ? weft_cxi_check_form(first)
+                                      : 0;
     return status ? status : weft_cxi_check(cxi, first, span);
 }
 

@@ -5,8 +5,6 @@
  * places of the other end. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
-
 enum { HEADER = sizeof(uint64_t), TELL_EVERY = WEFT_CXI_AMS / 4 };
 
 static const uint64_t region_bits = UINT64_C(0xffff) << 48; /* of a rendezvous' match bits */
@@ -128,7 +126,10 @@ int weft_cxi_send(struct fabric *fabric, const struct xfer *x)
                                     .how = x->how};
     if (!weft_cxi_in_buffer(x) || !cxi->connected || !out.from)
         return refuse(cxi, x);
-    if ((x->how & HINT(INLINE) && x->length > WEFT_C_MAX_IDC_PAYLOAD_RES) || x->length > UINT32_MAX)
+    int status = weft_cxi_check_form(x);
+    if (status)
+        return status;
+    if (x->length > UINT32_MAX)
         return weft_cxi_host->fail(-EMSGSIZE, "cxi: a message of %zu bytes is too long", x->length);
     if (m->out_head == m->out_tail && has_receive(cxi)) {
         int got = issue(cxi, &out);
@@ -362,6 +363,15 @@ static void take_back(struct weft_cxi *cxi)
     cxi->mail.am_handed = 0;
 }
 
+/* A GPU's bytes are moved by its own calls. */
+static int copy_payload(const struct xfer *x, char *to)
+{
+    if (x->local->gpu)
+        return x->length ? x->local->kind->peek(x->local, x->at, to, x->length) : 0;
+    memcpy(to, x->local->address + x->at, x->length);
+    return 0;
+}
+
 int weft_cxi_am(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_cxi *cxi = (struct weft_cxi *)fabric;
@@ -384,7 +394,9 @@ int weft_cxi_am(struct fabric *fabric, const struct xfer *x)
         memcpy(packed, &x->header, HEADER);
         memset(packed + HEADER, 0, x->header_bytes - HEADER);
     }
-    memcpy(packed + x->header_bytes, x->local->address + x->at, x->length);
+    int status = copy_payload(x, packed + x->header_bytes);
+    if (status)
+        return status;
     const struct weft_cxi_idc_put put = {.index = cxi->their_ams,
                                          .quiet = true,
                                          .user_ptr = weft_cxi_nobody(cxi),

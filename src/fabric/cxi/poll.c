@@ -2,8 +2,6 @@
 /* Events of the NIC, and what they complete. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
-
 static const char *const verb_words[VERBS] = {
     [VERB_WRITE] = "a write",  [VERB_READ] = "a read",      [VERB_SEND] = "a send",
     [VERB_RECV] = "a receive", [VERB_ATOMIC] = "an atomic", [VERB_AM] = "an active message"};

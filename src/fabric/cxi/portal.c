@@ -2,7 +2,6 @@
 /* What a target has: portal table entries at indices of its domain, and list entries in them. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
 #include <time.h>
 
 enum { WORDS = WEFT_C_CQ_CMD_SIZE / sizeof(uint64_t), TRIES = 4096, PATIENCE_MS = 2000 };
@@ -93,7 +92,8 @@ int weft_cxi_portal_move(struct weft_cxi *cxi, struct weft_cxi_portal *portal)
 {
     weft_cxi_portal_hide(cxi, portal);
     int status = map_all(cxi, portal);
-    return status ? weft_cxi_host->fail(status, "cxi: no index for a portal table entry: %s",
+    return status ? weft_cxi_host->fail(weft_cxi_status(status),
+                                        "cxi: no index for a portal table entry: %s",
                                         strerror(-status))
                   : 0;
 }
@@ -125,8 +125,9 @@ int weft_cxi_portal_open(struct weft_cxi *cxi, struct weft_cxi_portal *portal, b
     if (!status)
         status = map_all(cxi, portal);
     if (status)
-        weft_cxi_host->fail(status, "cxi: no portal table entry on %s: %s",
-                            cxi->dev->info.device_name, strerror(-status));
+        status =
+            weft_cxi_host->fail(weft_cxi_status(status), "cxi: no portal table entry on %s: %s",
+                                cxi->dev->info.device_name, strerror(-status));
     else
         status = enable(cxi, portal);
     if (status)

@@ -3,7 +3,6 @@
  * alone is under way and needs no name, else by one of 64 bytes. */
 #include "fabric/cxi/cxi.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 enum { LONGEST_HRP = 2048, IDC_HEAD = c_idc_put_cmd__size };
@@ -28,6 +27,19 @@ int weft_cxi_check(const struct weft_cxi *cxi, const struct xfer *x, size_t span
     if (x->length > UINT32_MAX)
         return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes are too long for one operation",
                                    x->length);
+    return 0;
+}
+
+int weft_cxi_check_form(const struct xfer *x)
+{
+    if (x->how & HINT(INLINE) && x->length > WEFT_C_MAX_IDC_PAYLOAD_RES)
+        return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes do not fit into a command, %d do",
+                                   x->length, WEFT_C_MAX_IDC_PAYLOAD_RES);
+    if (x->how & HINT(SHORT) && x->length > WEFT_C_MAX_IDC_PAYLOAD_UNR)
+        return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes are not short, %d are", x->length,
+                                   WEFT_C_MAX_IDC_PAYLOAD_UNR);
+    if (x->how & (HINT(INLINE) | HINT(SHORT)) && x->local->gpu)
+        return weft_cxi_host->fail(-ENOTSUP, "cxi: immediate data cannot come from GPU memory");
     return 0;
 }
 
@@ -187,13 +199,8 @@ int weft_cxi_write(struct fabric *fabric, const struct xfer *x)
     struct weft_cxi *cxi = (struct weft_cxi *)fabric;
     if (!acceptable(cxi, x))
         return weft_cxi_check(cxi, x, 0);
-    if (x->how & HINT(INLINE) && x->length > WEFT_C_MAX_IDC_PAYLOAD_RES)
-        return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes do not fit into a command, %d do",
-                                   x->length, WEFT_C_MAX_IDC_PAYLOAD_RES);
-    if (x->how & HINT(SHORT) && x->length > WEFT_C_MAX_IDC_PAYLOAD_UNR)
-        return weft_cxi_host->fail(-EMSGSIZE, "cxi: %zu bytes are not short, %d are", x->length,
-                                   WEFT_C_MAX_IDC_PAYLOAD_UNR);
-    return post(cxi, x, false);
+    int status = weft_cxi_check_form(x);
+    return status ? status : post(cxi, x, false);
 }
 
 int weft_cxi_read(struct fabric *fabric, const struct xfer *x)

@@ -11,8 +11,7 @@ char *nic_memory(const struct nic *nic, unsigned lac, uint64_t iova, uint64_t le
         if (!md || md->pub.lac != lac || iova < md->pub.iova || length > md->pub.len ||
             iova - md->pub.iova > md->pub.len - length)
             continue;
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the interface has it. */
-        return (char *)(uintptr_t)(md->pub.va + (iova - md->pub.iova));
+        return md->memory + (iova - md->pub.iova);
     }
     return NULL;
 }

@@ -268,6 +268,16 @@ int cxil_destroy_cp(struct weft_cxi_cp *cp)
 
 /* ---- memory ---- */
 
+/* By its dma-buf: there is no driver of a GPU here that could be asked. */
+static char *device_memory(const struct weft_cxi_md_hints *hints, uint64_t before, size_t length)
+{
+    if (!hints || !hints->dmabuf_valid || hints->dmabuf_offset % PAGE != before)
+        return NULL;
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, hints->dmabuf_fd,
+                        (off_t)(hints->dmabuf_offset - before));
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 int cxil_map(struct weft_cxil_lni *lni, void *va, size_t len, uint32_t flags,
              struct weft_cxi_md_hints *hints, struct weft_cxi_md **md)
 {
@@ -275,13 +285,19 @@ int cxil_map(struct weft_cxil_lni *lni, void *va, size_t len, uint32_t flags,
     uint64_t first = (uint64_t)(uintptr_t)va & ~(uint64_t)(PAGE - 1);
     uint64_t length = ((uint64_t)(uintptr_t)va + len + PAGE - 1 - first) & ~(uint64_t)(PAGE - 1);
     int at = PLACE(nic->mds, 0);
-    if (!va || !len || !(flags & (WEFT_CXI_MAP_READ | WEFT_CXI_MAP_WRITE)) ||
-        (hints && hints->dmabuf_valid))
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the interface has it. */
+    char *memory = (char *)(uintptr_t)first;
+    if (!va || !len || !(flags & (WEFT_CXI_MAP_READ | WEFT_CXI_MAP_WRITE)))
         return -EINVAL;
     if (at < 0)
         return -ENOSPC;
+    if (flags & WEFT_CXI_MAP_DEVICE)
+        memory = device_memory(hints, (uint64_t)(uintptr_t)va - first, length);
+    if (!memory)
+        return -EINVAL;
     struct md *m = make(sizeof *m);
     m->nic = nic;
+    m->memory = memory;
     pthread_mutex_lock(&nic->lock);
     m->pub.lac = (uint8_t)(1 + nic->next_lac++ % 3);
     m->pub.iova = nic->next_iova[m->pub.lac];
@@ -308,6 +324,8 @@ int cxil_unmap(struct weft_cxi_md *md)
     nic->mds[m->pub.id] = NULL;
     nic->things--;
     pthread_mutex_unlock(&nic->lock);
+    if ((uintptr_t)m->memory != m->pub.va)
+        munmap(m->memory, m->pub.len);
     free(m);
     return 0;
 }

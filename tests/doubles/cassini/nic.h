@@ -44,6 +44,7 @@ struct nic;
 struct md {
     struct weft_cxi_md pub;
     struct nic *nic;
+    char *memory; /* where it is for this CPU: a device's is not at its address */
 };
 
 struct eq {
