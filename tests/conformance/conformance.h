@@ -76,8 +76,8 @@ struct answer {
     int status, verb;
 };
 
-/* Questions to the target: look, fill, pattern, withdraw, post, say, am, take, cells, verbs, leave.
- */
+/* Questions to the target: look, fill, pattern, withdraw, post, say, am, take, cells, verbs, leave,
+ * tpost, tsay, tprobe. */
 struct answer ask_all(struct pair *pair, const char *what, uint64_t at, uint64_t length,
                       uint64_t value);
 uint64_t ask(struct pair *pair, const char *what, size_t at, size_t length, int value);
@@ -106,6 +106,10 @@ int rounds_run(struct end *end, enum verb verb, uint64_t rounds, bool first);
 
 /* An active message; value is its hints, and the bytes of its header in the upper half. */
 struct xfer am_of(struct end *end, size_t at, size_t length, uint64_t value);
+
+/* A tagged message or receive; value is its tag in 16 bits, then the mask, of which 0xffff is all
+ * bits, and the id. */
+struct xfer tagged_of(struct end *end, size_t at, size_t length, uint64_t value);
 
 /* The target runs the mirror image meanwhile. */
 void exchange_both(struct pair *pair, const struct exchange *exchange);
@@ -192,6 +196,6 @@ struct topic {
 };
 
 extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic, am_topic,
-    leave_topic, list_topic, event_topic;
+    leave_topic, list_topic, event_topic, tag_topic;
 
 #endif

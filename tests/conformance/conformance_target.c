@@ -248,8 +248,9 @@ static int take_completion(struct end *end, struct completion *completion, uint6
             *sum = end->kept_digest[end->kept_tail % KEPT];
             *completion = end->kept[end->kept_tail++ % KEPT];
         }
-    } while (!status && (completion->verb == VERB_SEND || completion->verb == VERB_AM) &&
-             completion->id == said);
+    } while (!status && completion->id == said &&
+             (completion->verb == VERB_SEND || completion->verb == VERB_AM ||
+              completion->verb == VERB_TSEND));
     return status;
 }
 
@@ -258,6 +259,19 @@ struct question {
     uint64_t at, length, value;
     uint64_t sum; /* of what arrived */
 };
+
+/* A tagged receive, a message, or a look whether one waits. */
+static int answer_tagged(const char *what, const struct question *q)
+{
+    struct xfer xfer = tagged_of(q->end, q->at, q->length, q->value);
+    if (strcmp(what, "tpost") == 0)
+        return post(q->end, VERB_TRECV, &xfer);
+    if (strcmp(what, "tprobe") == 0)
+        return choice.ops->tprobe(q->end->handle, &xfer) == DONE ? 0 : -EAGAIN;
+    xfer.id = said;
+    int got = post(q->end, VERB_TSEND, &xfer);
+    return got < 0 ? got : 0;
+}
 
 /* What completes, or is asked for, is answered like a completion. */
 static int answer_one(const char *what, struct question *q, struct completion *found)
@@ -286,6 +300,8 @@ static int answer_one(const char *what, struct question *q, struct completion *f
         xfer.id = said;
         int got = post(end, VERB_AM, &xfer);
         return got < 0 ? got : 0;
+    } else if (*what == 't' && strcmp(what, "take") != 0) {
+        return answer_tagged(what, q);
     } else if (strcmp(what, "take") == 0) {
         return take_completion(end, found, &q->sum);
     } else if (strcmp(what, "verbs") == 0) {

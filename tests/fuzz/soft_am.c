@@ -7,25 +7,6 @@
 
 unsigned fuzz_accepted;
 
-static uint32_t written; /* slots of the other end that are not zero any more */
-
-static void write_slot(struct feed *feed)
-{
-    unsigned number = next_byte(feed) % SOFT_SLOTS;
-    char *payload = end.mail.channel->slots[!end.mail.side][number].payload;
-    uint64_t word = next_number(feed);
-    memcpy(payload, &word, sizeof word);
-    written |= 1U << number;
-}
-
-static void clear_slots(void)
-{
-    for (unsigned i = 0; i < SOFT_SLOTS; i++)
-        if (written & 1U << i)
-            memset(end.mail.channel->slots[!end.mail.side][i].payload, 0, sizeof(uint64_t));
-    written = 0;
-}
-
 static bool transmit(struct feed *feed)
 {
     static const unsigned layouts[] = {0, HINT(SHORT), HINT(BCOPY), HINT(ZCOPY)};

@@ -134,7 +134,8 @@ static inline void scribble(struct feed *feed)
 static inline void look_at(const struct completion *c)
 {
     volatile char sum = 0;
-    if (c->verb == VERB_RECV && !c->status && (c->id >= ids || c->length > room_of[c->id % 256]))
+    if ((c->verb == VERB_RECV || c->verb == VERB_TRECV) && !c->status &&
+        (c->id >= ids || c->length > room_of[c->id % 256]))
         abort();
     if (c->verb == VERB_ARRIVAL) {
         if (!c->data || c->length > SOFT_PULL_BYTES)
@@ -145,6 +146,27 @@ static inline void look_at(const struct completion *c)
             sum = (char)(sum + ((const char *)c->data)[c->length - 1]);
     }
     fuzz_accepted += !c->status;
+}
+
+/* ---- slots ---- */
+
+static uint32_t written; /* slots of the other end that are not zero any more */
+
+static inline void write_slot(struct feed *feed)
+{
+    unsigned number = next_byte(feed) % SOFT_SLOTS;
+    char *payload = end.mail.channel->slots[!end.mail.side][number].payload;
+    uint64_t word = next_number(feed);
+    memcpy(payload, &word, sizeof word);
+    written |= 1U << number;
+}
+
+static inline void clear_slots(void)
+{
+    for (unsigned i = 0; i < SOFT_SLOTS; i++)
+        if (written & 1U << i)
+            memset(end.mail.channel->slots[!end.mail.side][i].payload, 0, sizeof(uint64_t));
+    written = 0;
 }
 
 static inline bool poll_some(struct feed *feed)

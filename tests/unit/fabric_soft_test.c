@@ -362,6 +362,7 @@ static int poll_hostile(unsigned code, bool hot, const uint64_t words[3])
     meet(&a, &b, "nonce");
     const struct xfer in = {.local = &b.region, .length = 64};
     assert_int_equal(fabric_soft.recv(b.handle, &in), LATER);
+    assert_int_equal(fabric_soft.trecv(b.handle, &in), LATER);
     const struct soft_mail *mail = &((struct soft *)a.handle)->mail;
     struct soft_half *half = &mail->channel->hot[mail->side];
     struct soft_line *line = &mail->channel->lines[mail->side][1];
@@ -372,6 +373,10 @@ static int poll_hostile(unsigned code, bool hot, const uint64_t words[3])
     close_end(&b);
     return status;
 }
+
+/* The first word of a tagged message: in its line, in a slot, to be pulled, or matched. */
+#define TAG(kind)  (UINT64_C(kind) << 40)
+#define TAG_ANSWER (UINT64_C(1) << 44)
 
 static void what_a_message_says_is_checked(void **state)
 {
@@ -401,7 +406,20 @@ static void what_a_message_says_is_checked(void **state)
                  {CODE_AM_LENT, true, {4096, 0, UINT64_MAX << 32}, 1},
                  {CODE_AM_LENT, true, {4096, 1, 0}, -EPROTO},
                  {CODE_AM_LENT, true, {SOFT_PULL_BYTES + 1, 0, 0}, -EPROTO},
-                 {CODE_AM_LENT + 1, true, {0}, -EPROTO}};
+                 {CODE_TAG, true, {8, 1}, 1},
+                 {CODE_TAG, true, {9, 1}, -EPROTO},
+                 {CODE_TAG, false, {40, 1}, 1},
+                 {CODE_TAG, false, {41, 1}, -EPROTO},
+                 {CODE_TAG, true, {TAG(1) | SOFT_SLOT_BYTES, 1, SOFT_SLOTS - 1}, 1},
+                 {CODE_TAG, true, {TAG(1) | (SOFT_SLOT_BYTES + 1), 1, 0}, -EPROTO},
+                 {CODE_TAG, true, {TAG(1) | 8, 1, SOFT_SLOTS}, -EPROTO},
+                 /* Pulled at the next poll. */
+                 {CODE_TAG, true, {TAG(2) | TAG_ANSWER | 64, 1, 4032}, 0},
+                 {CODE_TAG, true, {TAG(2) | TAG_ANSWER | 64, 1, 4033}, -EPROTO},
+                 {CODE_TAG, true, {TAG(2) | TAG_ANSWER, 1, UINT64_C(1) << 56}, -EPROTO},
+                 {CODE_TAG, true, {TAG(2) | 64, 1, 0}, -EPROTO},
+                 {CODE_TAG, true, {TAG(3), 1, 0}, -EPROTO},
+                 {CODE_TAG, true, {TAG(3) | (uint64_t)SOFT_QUEUE << 48, 1, 0}, -EPROTO}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++)
         if (poll_hostile(cases[i].code, cases[i].hot, cases[i].words) != cases[i].status)

@@ -26,14 +26,14 @@ bool weft_ofi_injects_atomics(const struct fi_info *info)
 static void verbs(const struct fi_info *info, struct fabric_facts *facts)
 {
     bool has_amo = false;
-    facts->verbs = VERB(SEND) | VERB(RECV) | VERB(AM);
+    facts->verbs = VERB(SEND) | VERB(RECV) | VERB(AM) | VERB(TSEND) | VERB(TRECV);
     for (int i = 0; i < AMO_OPS; i++)
         has_amo |= facts->amo[0][i] || facts->amo[1][i];
     if (info->caps & FI_RMA)
         facts->verbs |= VERB(WRITE) | VERB(READ);
     if (has_amo)
         facts->verbs |= VERB(ATOMIC);
-    facts->target_polls = VERB(SEND) | VERB(RECV) | VERB(AM);
+    facts->target_polls = facts->verbs & ~(VERB(WRITE) | VERB(READ) | VERB(ATOMIC));
     /* Without progress of its own, software at the target does it when it is polled. */
     if (info->domain_attr->data_progress != FI_PROGRESS_AUTO)
         facts->target_polls = facts->verbs;
@@ -65,6 +65,8 @@ static void proofs(struct fabric_facts *facts)
     facts->proves[VERB_RECV] = "a whole message is in the posted buffer";
     facts->proves[VERB_ATOMIC] = "it is applied at the target; fetching: the old value is here";
     facts->proves[VERB_AM] = "our buffer may be used again";
+    facts->proves[VERB_TSEND] = "our buffer may be used again; synchronous: its receive was found";
+    facts->proves[VERB_TRECV] = "a whole message is in the posted buffer";
 }
 
 /* The hints of an atomic are others than those of the rest: a caller that wants atomics, and at
@@ -86,7 +88,9 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
     facts->why_not[HINT_INLINE] = facts->max_inline ? "the provider never completes such an atomic"
                                                     : "the provider has no inject";
     facts->why_not[HINT_HRP] = "the provider has no high-rate puts";
-    facts->why_not[HINT_SYNC] = "tagged messages are not built";
+    if (info->domain_attr->cq_data_size >= sizeof(uint32_t))
+        facts->honours |= HINT(SYNC);
+    facts->why_not[HINT_SYNC] = "it takes remote completion data";
     facts->why_not[HINT_LEND] = "libfabric has no streams of bytes";
     facts->why_not[HINT_SHORT] = "the provider has no inject";
     facts->why_not[HINT_LL] = weft_ofi_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"
@@ -116,6 +120,11 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
         facts->depth = (unsigned)info->tx_attr->size;
     if (info->caps & FI_ATOMIC)
         weft_ofi_atomics(port->domain, facts);
+    facts->tag_bits = weft_ofi_tag_ignore;
+    facts->max_unexpected = WEFT_OFI_WINDOW;
+    /* Seen with 1.17: its shared memory never answers. */
+    if (weft_ofi_is(info, "shm") && FI_VERSION_LT(version, FI_VERSION(2, 0)))
+        facts->why_no_probe = "the provider answers no probe";
     facts->follows_here = port->follows_here;
     if (info->nic && info->nic->link_attr)
         facts->link_bits_per_s = info->nic->link_attr->speed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ends tell each other: that they are there, what was consumed, pulled, or withdrawn.
  * Notes are few and short, and go tagged; every tag carries the counts of flow control. */
-#include "fabric/ofi/ofi.h"
+#include "fabric/ofi/tag.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -109,6 +109,8 @@ static bool heed(struct weft_ofi *r, enum note kind, const void *data, size_t le
     case NOTE_ROOM:
         r->mail.their_room = (size_t)word;
         return length == sizeof word;
+    case NOTE_MATCHED:
+        return length == sizeof word && weft_ofi_note_matched(r, word);
     case NOTE_BYE:
         r->parted = true;
         return true;
@@ -147,6 +149,8 @@ static int tell_next(struct weft_ofi *r)
         if (!status)
             m->pulls_told = count;
     }
+    if (!status)
+        status = weft_ofi_tell_matched(r);
     if (!status &&
         (m->consumed - m->told >= TELL_MAIL || r->post.recycled - r->post.told >= TELL_AM))
         status = weft_ofi_tell(r, NOTE_ACK, NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table, open and close, the memory of our own, and errors in our words. */
-#include "fabric/ofi/ofi.h"
+#include "fabric/ofi/tag.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,7 +117,9 @@ static int arena_open(struct weft_ofi *r)
 {
     size_t slots = (size_t)WEFT_OFI_SLOTS * WEFT_OFI_NOTE,
            notes = (size_t)WEFT_OFI_NOTES * WEFT_OFI_NOTE;
-    r->arena_bytes = slots + notes + (size_t)(WEFT_OFI_BOUNCES + WEFT_OFI_ARRIVALS) * STRIDE;
+    /* The last part is for tagged messages. */
+    r->arena_bytes = slots + notes + (size_t)(WEFT_OFI_BOUNCES + WEFT_OFI_ARRIVALS) * STRIDE +
+                     (size_t)WEFT_OFI_RECEIVES * WEFT_OFI_TAGGED;
     /* Nothing of it is there until it is used. */
     r->arena =
         mmap(NULL, r->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -169,8 +171,10 @@ static void arena_deregister(struct weft_ofi *r)
  * by its receiver. */
 static uint64_t access_for(unsigned verbs)
 {
-    const unsigned reads = VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC);
-    const unsigned writes = VERB(WRITE) | VERB(ATOMIC), mails = VERB(SEND) | VERB(RECV) | VERB(AM);
+    const unsigned reads =
+        VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(TSEND) | VERB(TRECV);
+    const unsigned writes = VERB(WRITE) | VERB(ATOMIC),
+                   mails = VERB(SEND) | VERB(RECV) | VERB(AM) | VERB(TSEND) | VERB(TRECV);
     uint64_t access = 0;
     if (!verbs || verbs & reads)
         access |= FI_REMOTE_READ;
@@ -219,6 +223,7 @@ static void forget(struct weft_ofi *r)
     weft_ofi_part(r);
     weft_ofi_deregister(r, false);
     weft_ofi_mail_leave(r);
+    weft_ofi_tags_leave(r);
     memset(r->remotes, 0, sizeof r->remotes);
     memset(r->by_entry, 0, sizeof r->by_entry);
     r->remote_count = 0;
@@ -268,6 +273,7 @@ static void weft_ofi_close(struct fabric *fabric)
     weft_ofi_port_close(&r->port);
     if (r->arena)
         munmap(r->arena, r->arena_bytes);
+    free(r->tags);
     free(r);
 }
 
@@ -286,6 +292,8 @@ static int weft_ofi_open(struct fabric **fabric, const struct fabric_want *want,
     weft_ofi_facts(&r->port, want, facts);
     prepare(r, facts, want);
     status = arena_open(r);
+    if (!status && want->verbs & (VERB(TSEND) | VERB(TRECV)))
+        status = weft_ofi_tags_open(r);
     if (!status)
         status = weft_ofi_renew(r);
     if (status) {
@@ -311,6 +319,9 @@ GUARDED(send)
 GUARDED(recv)
 GUARDED(atomic)
 GUARDED(am)
+GUARDED(tsend)
+GUARDED(trecv)
+GUARDED(tprobe)
 
 static int table_poll(struct fabric *fabric, struct completion *completions, int max)
 {
@@ -338,6 +349,9 @@ const struct fabric_ops weft_ofi_ops = {.abi = FABRIC_ABI,
                                         .recv = table_recv,
                                         .atomic = table_atomic,
                                         .am = table_am,
+                                        .tsend = table_tsend,
+                                        .trecv = table_trecv,
+                                        .tprobe = table_tprobe,
                                         .poll = table_poll};
 
 /* ---- the module ---- */

@@ -29,7 +29,8 @@ enum {
     WEFT_OFI_BOUNCE = 64 << 10,
     WEFT_OFI_HEADER_MAX = 4096, /* of an active message */
     WEFT_OFI_ADDRESS_MAX = 512,
-    WEFT_OFI_EVENTS = 1024
+    WEFT_OFI_EVENTS = 1024,
+    WEFT_OFI_TAGGED = 16 << 10 /* bytes of a tagged message that is sent outright */
 };
 
 /* The only way back to the tool. */
@@ -85,7 +86,7 @@ int weft_ofi_slingshot_request(struct fi_info *hints, const struct fabric_want *
 /* What libfabric gets as context, and gives back. */
 struct weft_ofi_context {
     struct fi_context2 theirs; /* first */
-    enum { IS_SLOT, IS_RECEIVE, IS_NOTE, IS_ARRIVAL } what;
+    enum { IS_SLOT, IS_RECEIVE, IS_NOTE, IS_ARRIVAL, IS_TAGGED, IS_PEEK } what;
 };
 
 /* Memory of ours that the other end may reach. */
@@ -119,9 +120,11 @@ struct weft_ofi_slot {
     struct region *region; /* that it is in */
     const struct weft_ofi_remote *remote;
     struct weft_ofi_receive *receive; /* that it pulls for */
+    struct weft_ofi_tagged *tagged;   /* or that */
     uint64_t id, length;
     uint32_t verb; /* VERBS: our own */
     bool taken, orphan, orders, again;
+    bool left, unmatched; /* a synchronous send: our part of it is done; the other's is not */
     struct weft_ofi_loop loop;
 };
 
@@ -183,7 +186,8 @@ enum todo {
     TODO_PULL = 4,
     TODO_MARK = 8,
     TODO_AGAIN = 16,
-    TODO_LOST = 32
+    TODO_LOST = 32,
+    TODO_TAGGED = 64
 };
 
 struct weft_ofi {
@@ -215,6 +219,7 @@ struct weft_ofi {
     unsigned bounces_free;
     struct weft_ofi_post post;
     struct weft_ofi_mail mail;
+    struct weft_ofi_tags *tags; /* NULL: opened without; tag.h */
     struct weft_ofi_bounce notes[WEFT_OFI_NOTES];
     struct weft_ofi_exposed exposed[WEFT_OFI_ENTRIES];
     struct weft_ofi_remote remotes[WEFT_OFI_ENTRIES];
@@ -359,8 +364,10 @@ static inline void weft_ofi_slot_give(struct weft_ofi *ofi, struct weft_ofi_slot
     slot->bounce = slot->to = NULL;
     slot->remote = NULL;
     slot->receive = NULL;
+    slot->tagged = NULL;
     slot->loop.size = 0;
     slot->taken = slot->orphan = slot->orders = slot->again = false;
+    slot->left = slot->unmatched = false;
     slot->next = ofi->free;
     ofi->free = slot;
 }
@@ -410,8 +417,17 @@ static inline struct completion *weft_ofi_event(struct weft_ofi *ofi)
 
 /* ---- notes.c: what the ends tell each other, and the tags ---- */
 
-enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED };
-enum note { NOTE_HELLO, NOTE_ACK, NOTE_PULL, NOTE_PULLED, NOTE_WITHDRAWN, NOTE_ROOM, NOTE_BYE };
+enum class { CLASS_NOTE, CLASS_AM, CLASS_MATCHED, CLASS_TAGGED };
+enum note {
+    NOTE_HELLO,
+    NOTE_ACK,
+    NOTE_PULL,
+    NOTE_PULLED,
+    NOTE_WITHDRAWN,
+    NOTE_ROOM,
+    NOTE_BYE,
+    NOTE_MATCHED
+};
 enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
 static const uint64_t weft_ofi_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
 

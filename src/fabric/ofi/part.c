@@ -6,7 +6,7 @@
  * - Two endpoints of shm in one process use one mapping of each other's memory.
  * Such endpoints are kept: nobody polls them, and they go with the process, or with the other end.
  */
-#include "fabric/ofi/ofi.h"
+#include "fabric/ofi/tag.h"
 
 #include <pthread.h>
 #include <rdma/fi_cm.h>
@@ -36,7 +36,8 @@ static bool fragile(const struct weft_ofi *r)
 static bool reads(const struct weft_ofi *r)
 {
     for (int i = 0; i < WEFT_OFI_SLOTS; i++)
-        if (r->slots[i].taken && (r->slots[i].verb == VERB_READ || r->slots[i].receive))
+        if (r->slots[i].taken &&
+            (r->slots[i].verb == VERB_READ || r->slots[i].receive || r->slots[i].tagged))
             return true;
     return false;
 }
@@ -44,7 +45,7 @@ static bool reads(const struct weft_ofi *r)
 /* Takes back all receives that are posted: how many. */
 static int cancel_all(struct weft_ofi *r)
 {
-    int count = WEFT_OFI_NOTES;
+    int count = WEFT_OFI_NOTES + weft_ofi_tags_cancel(r);
     for (int i = 0; i < WEFT_OFI_NOTES; i++)
         fi_cancel(&r->ep->fid, &r->notes[i].context);
     for (int i = 0; i < WEFT_OFI_ARRIVALS && r->receives_am; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completions: from libfabric's queue to the operation they belong to, and as events to the caller.
  */
-#include "fabric/ofi/ofi.h"
+#include "fabric/ofi/tag.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,15 +11,19 @@
 enum { BATCH = 8 };
 
 static const char *const verb_words[VERBS + 1] = {
-    [VERB_WRITE] = "write",   [VERB_READ] = "read", [VERB_SEND] = "send", [VERB_RECV] = "receive",
-    [VERB_ATOMIC] = "atomic", [VERB_AM] = "am",     [VERBS] = "a note"};
+    [VERB_WRITE] = "write",       [VERB_READ] = "read",     [VERB_SEND] = "send",
+    [VERB_RECV] = "receive",      [VERB_ATOMIC] = "atomic", [VERB_AM] = "am",
+    [VERB_TSEND] = "tagged send", [VERBS] = "a note"};
 
 /* ---- one completion ---- */
 
 static void own_done(struct weft_ofi *r, struct weft_ofi_slot *slot, int status)
 {
     struct weft_ofi_receive *receive = slot->receive;
+    struct weft_ofi_tagged *tagged = slot->tagged;
     weft_ofi_slot_give(r, slot);
+    if (tagged)
+        return weft_ofi_tagged_pulled(r, tagged, status);
     if (!receive)
         return;
     receive->state = FILLED;
@@ -48,6 +52,9 @@ static inline void handle(struct weft_ofi *r, const struct fi_cq_tagged_entry *e
     struct weft_ofi_context *context = entry->op_context;
     switch (context->what) {
     case IS_SLOT:
+        if (__builtin_expect(((struct weft_ofi_slot *)context)->unmatched, 0) &&
+            !weft_ofi_tag_left((struct weft_ofi_slot *)context))
+            return;
         return weft_ofi_slot_done(r, (struct weft_ofi_slot *)context, 0);
     case IS_RECEIVE:
         return weft_ofi_received(r, (struct weft_ofi_receive *)context, entry);
@@ -55,6 +62,10 @@ static inline void handle(struct weft_ofi *r, const struct fi_cq_tagged_entry *e
         return weft_ofi_am_arrived(r, (struct weft_ofi_bounce *)context, entry);
     case IS_NOTE:
         return weft_ofi_note_arrived(r, (struct weft_ofi_bounce *)context, entry);
+    case IS_TAGGED:
+        return weft_ofi_tagged_came(r, (struct weft_ofi_tagged *)context, entry, 0);
+    case IS_PEEK:
+        return weft_ofi_peeked(r, true);
     }
 }
 
@@ -74,6 +85,12 @@ static void handle_error(struct weft_ofi *r, const struct fi_cq_err_entry *e)
         if (error == FI_ETRUNC)
             return weft_ofi_receive_failed(r, receive, e->len + e->olen, -EMSGSIZE);
         weft_ofi_receive_failed(r, receive, 0, weft_ofi_refuse(r, "receive", -error));
+    } else if (context && context->what == IS_TAGGED) {
+        const struct fi_cq_tagged_entry none = {.tag = e->tag};
+        weft_ofi_tagged_came(r, (struct weft_ofi_tagged *)context, &none,
+                             weft_ofi_refuse(r, "a tagged receive", -error));
+    } else if (context && context->what == IS_PEEK && error == FI_ENOMSG) {
+        weft_ofi_peeked(r, false);
     } else {
         loss = true;
     }
@@ -131,6 +148,8 @@ static int poll_more(struct weft_ofi *r, struct completion *completions, int max
         weft_ofi_pull_work(r);
     if (r->todo & TODO_MARK)
         weft_ofi_mark_work(r);
+    if (r->todo & TODO_TAGGED)
+        weft_ofi_tagged_work(r);
     if (r->todo & TODO_AGAIN)
         weft_ofi_atomic_work(r);
     if (r->todo & TODO_OWED)

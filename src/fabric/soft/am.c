@@ -39,23 +39,6 @@ static inline void write_header(char *to, const struct xfer *x)
         memset(to + sizeof x->header, 0, x->header_bytes - sizeof x->header);
 }
 
-/* In turn, but from the first again whenever no message is under way, so that its lines stay where
- * they are. With fewer messages under way than slots, the next one is free. */
-static inline unsigned next_slot(struct soft_mail *m)
-{
-    if (m->sent == m->acked)
-        m->slot = 0;
-    return m->slot++ % SOFT_SLOTS;
-}
-
-static inline bool slot_free(struct soft_mail *m)
-{
-    if (m->sent - m->acked < SOFT_SLOTS)
-        return true;
-    read_counters(m);
-    return m->sent - m->acked < SOFT_SLOTS;
-}
-
 static inline int send_small(struct soft *soft, const struct xfer *x, size_t total)
 {
     struct soft_mail *m = &soft->mail;
@@ -88,11 +71,8 @@ static inline int send_slot(struct soft *soft, const struct xfer *x, uint64_t to
 static int lend(struct soft *soft, const struct xfer *x, size_t total)
 {
     struct soft_mail *m = &soft->mail;
-    struct news news = {.length = total, .at = x->at, .entry = SOFT_ENTRIES};
+    struct news news = {.length = total, .at = x->at, .entry = entry_of(soft, x->local)};
     uint64_t header_bytes = x->header_bytes;
-    for (uint64_t i = 0; i < SOFT_ENTRIES; i++)
-        if (soft->exposed[i] == x->local)
-            news.entry = i;
     if (news.entry == SOFT_ENTRIES)
         return fail(-EINVAL, "soft: an active message from memory that is not exposed");
     if (m->lent_head - m->lent_tail == SOFT_QUEUE)

@@ -265,8 +265,8 @@ static bool all_acceptable(const struct xfer *first, const struct fabric_batch *
     return acceptable(first) && acceptable(&last);
 }
 
-/* Words, the commonest, need no call. Ordered commands keep their order; one fence delivers all. The
- * bytes may lie anywhere, even where the step does: so it is read once. */
+/* Words, the commonest, need no call. Ordered commands keep their order; one fence delivers all.
+ * The bytes may lie anywhere, even where the step does: so it is read once. */
 static void copy_list(const struct xfer *x, const struct fabric_batch *b, char *to,
                       const char *from)
 {

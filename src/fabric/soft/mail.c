@@ -52,10 +52,7 @@ void soft_mail_placed(struct soft *soft, const struct xfer *x)
 static int send_pull(struct soft *soft, const struct xfer *x)
 {
     struct soft_mail *m = &soft->mail;
-    struct news news = {.length = x->length, .at = x->at, .entry = SOFT_ENTRIES};
-    for (uint64_t i = 0; i < SOFT_ENTRIES; i++)
-        if (soft->exposed[i] == x->local)
-            news.entry = i;
+    struct news news = {.length = x->length, .at = x->at, .entry = entry_of(soft, x->local)};
     if (news.entry == SOFT_ENTRIES)
         return fail(-EINVAL, "soft: a rendezvous from memory that is not exposed");
     if (m->pull_head - m->pull_tail == SOFT_QUEUE)
@@ -147,11 +144,9 @@ int soft_recv(struct fabric *fabric, const struct xfer *x)
     struct soft_mail *m = &soft->mail;
     if (!m->channel || !soft_fits(x))
         return refuse(soft, x, "receive");
-    uint64_t slot = m->posted % SOFT_RING, entry = 0;
+    uint64_t slot = m->posted % SOFT_RING, entry = entry_of(soft, x->local);
     if (m->posted - m->filled == SOFT_RING)
         return -EAGAIN;
-    while (entry < SOFT_ENTRIES && soft->exposed[entry] != x->local)
-        entry++;
     if (entry == SOFT_ENTRIES)
         return fail(-EINVAL, "soft: a receive into memory that is not exposed");
     m->receives[slot].to = x->local->address + x->at;
@@ -276,7 +271,8 @@ static inline int take(struct soft *soft, struct completion *completion, uint64_
     unsigned code = code_of(head);
     note_counts(m, head);
     if (code >= CODE_AM_WORD)
-        return soft_am_take(soft, completion, code, data, room);
+        return code == CODE_TAG ? soft_tag_take(soft, completion, data, room)
+                                : soft_am_take(soft, completion, code, data, room);
     if (m->filled == m->posted)
         return 0; /* it waits where it is for a receive */
     if (code <= room)
@@ -319,6 +315,11 @@ static inline int next_message(struct soft *soft, struct completion *completion)
     struct soft_mail *m = &soft->mail;
     if (!m->channel)
         return 0;
+    if (m->tag_work) {
+        int status = soft_tag_work(soft, completion);
+        if (status)
+            return status;
+    }
     if (m->held) {
         m->held--;
         return 0;

@@ -62,7 +62,7 @@ int soft_arm(struct fabric *fabric)
     struct soft_mail *m = &soft->mail;
     if (!soft->sleeps || !m->channel)
         return fail(-ENOTCONN, "soft: not opened for events, or not connected");
-    if (soft->command_head != soft->event_tail || m->kept)
+    if (soft->command_head != soft->event_tail || m->kept || m->tag_work)
         return -EAGAIN;
     _Atomic uint64_t *asleep = &m->channel->counters[m->side].asleep;
     bool counts = m->pull_tail != m->pull_head || m->lent_tail != m->lent_head;

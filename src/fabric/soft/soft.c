@@ -36,9 +36,10 @@ void soft_describe_path(struct fabric_facts *facts)
 static void describe(const struct soft *soft, struct fabric_facts *facts)
 {
     *facts = (struct fabric_facts){
-        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM),
-        .honours = ((1U << HINTS) - 1) & ~(HINT(HRP) | HINT(SYNC) | HINT(LEND)),
-        .target_polls = VERB(SEND) | VERB(AM),
+        .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM) |
+                 VERB(TSEND) | VERB(TRECV),
+        .honours = ((1U << HINTS) - 1) & ~(HINT(HRP) | HINT(LEND)),
+        .target_polls = VERB(SEND) | VERB(AM) | VERB(TSEND),
         .wakes = ((1U << VERBS) - 1) & ~VERB(READ),
         .max_inline = SOFT_IDC,
         .max_inline_ordered = SOFT_IDC_ORDERED,
@@ -49,6 +50,8 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
                        [VERB_READ] = {0, SIZE_MAX, SIZE_MAX},
                        [VERB_AM] = {SOFT_IDC, SOFT_SLOT_BYTES, SOFT_PULL_BYTES}},
         .depth = SOFT_QUEUE,
+        .tag_bits = UINT64_MAX,
+        .max_unexpected = SOFT_KEPT - 1,
         .amo_how = soft->wide ? "16 bytes by compare-and-swap" : "16 bytes under a lock",
         .gpus = MEMORY_ALL_GPUS,
         .gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM),
@@ -56,7 +59,6 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     };
     soft_describe_path(facts);
     facts->why_not[HINT_HRP] = "the software NIC has no switch that could acknowledge";
-    facts->why_not[HINT_SYNC] = "tagged messages are not built";
     facts->why_not[HINT_LEND] = "the software NIC has no streams of bytes";
     facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";
@@ -65,6 +67,9 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
                                  "old one if it was fetched";
     facts->proves[VERB_AM] = "the message is on its way in shared memory, and the source may be "
                              "reused; zcopy: the target has pulled it";
+    facts->proves[VERB_TSEND] = "the message is on its way in shared memory, and the source may be "
+                                "reused; over 8 KiB: the target has pulled it";
+    facts->proves[VERB_TRECV] = "the message is in the posted buffer";
     describe_atomics(facts);
     snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %u", soft->nic.name.address,
              soft->nic.name.pid);
@@ -104,9 +109,9 @@ int soft_portal_open(struct soft *soft)
 {
     if (soft->portal)
         return 0;
-    /* Slots are for active messages; without those nobody needs their pages. */
-    size_t bytes = soft->mail.arrival ? sizeof(struct soft_portal)
-                                      : offsetof(struct soft_portal, channel.slots);
+    /* Slots are for active and tagged messages; without those nobody needs their pages. */
+    size_t bytes = soft->mail.arrival || soft->tags ? sizeof(struct soft_portal)
+                                                    : offsetof(struct soft_portal, channel.slots);
     struct soft_own *own = calloc(1, sizeof *own);
     if (!own)
         return fail(-ENOMEM, "soft: no memory for a portal");
@@ -139,6 +144,7 @@ static void soft_leave(struct fabric *fabric)
     soft_gpu_leave(soft);
     soft_portal_close(soft);
     soft->mail = (struct soft_mail){.arrival = soft->mail.arrival};
+    soft_tag_leave(soft);
     soft->command_head = soft->command_tail = soft->event_head = soft->event_tail = 0;
     soft->flying = soft->flying_sends = 0;
     memset(soft->keys, 0, sizeof soft->keys);
@@ -154,6 +160,7 @@ static void soft_close(struct fabric *fabric)
         close(soft->nic.listener);
     soft_portal_close(soft);
     free(soft->mail.arrival);
+    free(soft->tags);
     free(soft);
 }
 
@@ -182,6 +189,8 @@ static int soft_open(struct fabric **fabric, const struct fabric_want *want,
     int status = soft_nic_open(&soft->nic, want->device, want->service);
     if (!status && want->verbs & VERB(AM))
         status = place_arrival(soft);
+    if (!status && want->verbs & (VERB(TSEND) | VERB(TRECV)))
+        status = soft_tag_open(soft);
     if (!status)
         status = soft_portal_open(soft);
     if (status) {
@@ -274,6 +283,9 @@ const struct fabric_ops fabric_soft = {.abi = FABRIC_ABI,
                                        .atomic = soft_atomic,
                                        .am = soft_am,
                                        .batch = soft_batch,
+                                       .tsend = soft_tsend,
+                                       .trecv = soft_trecv,
+                                       .tprobe = soft_tprobe,
                                        .poll = soft_poll,
                                        .event_fd = soft_event_fd,
                                        .arm = soft_arm};

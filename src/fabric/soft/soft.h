@@ -187,6 +187,7 @@ struct soft_mail {
     } pull;                   /* the rendezvous message that is being pulled */
     uint64_t pulls;           /* rendezvous messages pulled */
     bool into_gpu[SOFT_RING]; /* the receives; set only where a GPU takes part */
+    bool tag_work;            /* poll has something to do for tagged messages */
 };
 
 /* ---- sleep.c: ends that sleep ---- */
@@ -311,9 +312,10 @@ struct soft {
     uint64_t keys[SOFT_ENTRIES]; /* of this meeting; 0: nobody has asked for it yet */
     struct soft_link link;
     struct soft_mail mail;
-    bool server, sleeps; /* may be woken */
-    bool wide, whole; /* 16 bytes can be swapped; stored as one */
-    struct gpu *gpu;  /* makes all copies, if memory of either end is a GPU's; else NULL */
+    struct soft_tags *tags; /* NULL: opened without */
+    bool server, sleeps;    /* may be woken */
+    bool wide, whole;       /* 16 bytes can be swapped; stored as one */
+    struct gpu *gpu;        /* makes all copies, if memory of either end is a GPU's; else NULL */
     uint64_t command_head, command_tail, event_head, event_tail;
     struct completion events[SOFT_QUEUE];
     struct soft_command commands[SOFT_QUEUE];
@@ -399,6 +401,21 @@ int soft_am_take(struct soft *soft, struct completion *completion, unsigned code
 
 /* Has the oldest one lent been pulled? */
 int soft_am_returned(struct soft_mail *mail, struct completion *completion);
+
+/* ---- tag.c: tagged messages ---- */
+
+enum { SOFT_KEPT = 256 }; /* messages out of their lines; the last is for one with a receive */
+int soft_tag_open(struct soft *soft);
+void soft_tag_leave(struct soft *soft);
+
+int soft_tsend(struct fabric *fabric, const struct xfer *x);
+int soft_trecv(struct fabric *fabric, const struct xfer *x);
+int soft_tprobe(struct fabric *fabric, const struct xfer *x);
+
+/* One has come: 1 and a completion, 0, or -errno. */
+int soft_tag_take(struct soft *soft, struct completion *completion, const char *data, size_t room);
+/* What poll has to do where tag_work is set: the same. */
+int soft_tag_work(struct soft *soft, struct completion *completion);
 
 /* ---- gpu.c: where a GPU's memory takes part ---- */
 

@@ -18,7 +18,8 @@ enum {
     CODE_AM_WORD,                      /* an active message that is a header of eight bytes */
     CODE_AM_LINE,                      /* one in the line, after its length */
     CODE_AM_SLOT,                      /* one in a slot */
-    CODE_AM_LENT                       /* one to be pulled; its header is in the slot */
+    CODE_AM_LENT,                      /* one to be pulled; its header is in the slot */
+    CODE_TAG                           /* a tagged message, or news of one; tag.c */
 };
 enum { HOLD_MOST = 64, ACK_EVERY = 16, COUNT_BITS = 8, CODE_BITS = 6, SEQUENCE_BITS = 42 };
 
@@ -33,6 +34,7 @@ struct news {
 _Static_assert(sizeof(struct soft_half) == 32, "two halves are one cache line");
 _Static_assert(sizeof(struct soft_line) == 64, "a line is a cache line");
 _Static_assert(sizeof(struct news) <= SOFT_HOT_BYTES, "news fit into the hot line");
+_Static_assert(CODE_TAG < 1 << CODE_BITS, "a code has so many bits");
 _Static_assert(SOFT_RING <= 1 << (COUNT_BITS - 1), "counts of this many bits tell old from new");
 
 /* A word of shared memory, loaded once, whatever the other end does to it meanwhile. */
@@ -167,10 +169,12 @@ static inline void place_head(const struct soft *soft, struct soft_mail *m, unsi
         struct soft_half *half = &m->channel->hot[m->side];
         m->held = m->hold;
         m->looks = 0;
-        if (soft->whole && (length == sizeof(uint64_t) || length == 2 * sizeof(uint64_t))) {
-            if (length > sizeof(uint64_t))
-                memcpy(half->data + sizeof(uint64_t), (const char *)data + sizeof(uint64_t),
-                       sizeof(uint64_t));
+        const size_t word = sizeof(uint64_t);
+        if (soft->whole && (length == word || length == 2 * word || length == 3 * word)) {
+            if (length == 2 * word)
+                memcpy(half->data + word, (const char *)data + word, word);
+            else if (length == 3 * word)
+                memcpy(half->data + word, (const char *)data + word, 2 * word);
             store_whole(half, head, data);
             return;
         }
@@ -188,6 +192,32 @@ static inline void put(const struct soft *soft, struct soft_mail *m, unsigned co
 {
     place_head(soft, m, code, data, length);
     soft_wake(m, WAKES_BY_MAIL);
+}
+
+/* Which of our list entries this memory is, or SOFT_ENTRIES. */
+static inline uint64_t entry_of(const struct soft *soft, const struct region *region)
+{
+    uint64_t entry = 0;
+    while (entry < SOFT_ENTRIES && soft->exposed[entry] != region)
+        entry++;
+    return entry;
+}
+
+/* In turn, but from the first again whenever no message is under way, so that its lines stay where
+ * they are. With fewer messages under way than slots, the next one is free. */
+static inline unsigned next_slot(struct soft_mail *m)
+{
+    if (m->sent == m->acked)
+        m->slot = 0;
+    return m->slot++ % SOFT_SLOTS;
+}
+
+static inline bool slot_free(struct soft_mail *m)
+{
+    if (m->sent - m->acked < SOFT_SLOTS)
+        return true;
+    read_counters(m);
+    return m->sent - m->acked < SOFT_SLOTS;
 }
 
 static inline void taken(struct soft_mail *m)
