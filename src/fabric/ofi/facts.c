@@ -136,12 +136,14 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
     facts->why_no_service = no_service(info);
     snprintf(facts->library, sizeof facts->library, "libfabric %.32s",
              fi_tostr(&version, FI_TYPE_VERSION));
-    facts->why_no_events = "waiting for libfabric's events is not built";
+    facts->why_no_events = port->no_wait ? "the provider has no descriptor to wait for" : NULL;
     facts->why_no_gpu = "the provider has no FI_HMEM";
     facts->gpus = info->caps & FI_HMEM ? MEMORY_ALL_GPUS : 0;
     facts->gpu_verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(AM);
     facts->gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY;
     verbs(info, facts);
+    /* What software does at the target when it is polled begins with something that comes. */
+    facts->wakes = facts->target_polls;
     layouts(info, facts);
     proofs(facts);
     hints(info, want, facts);

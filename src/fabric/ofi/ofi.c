@@ -352,7 +352,9 @@ const struct fabric_ops weft_ofi_ops = {.abi = FABRIC_ABI,
                                         .tsend = table_tsend,
                                         .trecv = table_trecv,
                                         .tprobe = table_tprobe,
-                                        .poll = table_poll};
+                                        .poll = table_poll,
+                                        .event_fd = weft_ofi_event_fd,
+                                        .arm = weft_ofi_arm};
 
 /* ---- the module ---- */
 

@@ -48,6 +48,7 @@ struct weft_ofi_port {
     struct fid_ep *ep;
     char name[FABRIC_DEVICE_MAX]; /* "tcp;ofi_rxm/lo" */
     bool follows_here;            /* on IP, and no domain was named */
+    bool waits, no_wait;          /* the queue is to have a descriptor; it cannot */
 };
 
 int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
@@ -402,6 +403,8 @@ void weft_ofi_atomic_work(struct weft_ofi *ofi);
 /* ---- poll.c: completions and events ---- */
 
 int weft_ofi_poll(struct fabric *fabric, struct completion *completions, int max);
+int weft_ofi_event_fd(struct fabric *fabric);
+int weft_ofi_arm(struct fabric *fabric);
 void weft_ofi_progress(struct weft_ofi *ofi);
 
 static inline struct completion *weft_ofi_event(struct weft_ofi *ofi)

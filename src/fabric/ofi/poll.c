@@ -161,6 +161,30 @@ static int poll_more(struct weft_ofi *r, struct completion *completions, int max
     return got;
 }
 
+/* ---- sleep ---- */
+
+int weft_ofi_event_fd(struct fabric *fabric)
+{
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    int fd = -1;
+    if (!r->port.waits || r->port.no_wait || !r->cq)
+        return weft_ofi_host->fail(-ENOTSUP, "ofi: it was not opened for events, or has none");
+    int status = fi_control(&r->cq->fid, FI_GETWAIT, &fd);
+    return status ? weft_ofi_refuse(r, "a descriptor to wait for", status) : fd;
+}
+
+int weft_ofi_arm(struct fabric *fabric)
+{
+    struct weft_ofi *r = (struct weft_ofi *)fabric;
+    if (!r->cq || r->count || r->todo)
+        return -EAGAIN;
+    struct fid *queue = &r->cq->fid;
+    int status = fi_trywait(r->port.fabric, &queue, 1);
+    return status ? weft_ofi_refuse(r, "sleeping", status) : DONE;
+}
+
+/* ---- poll ---- */
+
 int weft_ofi_poll(struct fabric *fabric, struct completion *completions, int max)
 {
     struct weft_ofi *r = (struct weft_ofi *)fabric;

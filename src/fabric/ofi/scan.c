@@ -260,15 +260,26 @@ void weft_ofi_port_part(struct weft_ofi_port *port)
     port->av = NULL;
 }
 
+/* With a descriptor to sleep on, every completion costs more: only if it is asked for. */
+static int open_queue(struct weft_ofi_port *port)
+{
+    struct fi_cq_attr cq = {
+        .size = (size_t)2 * WEFT_OFI_EVENTS, .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD};
+    if (port->waits && !port->no_wait) {
+        if (!fi_cq_open(port->domain, &cq, &port->cq, NULL))
+            return 0;
+        port->no_wait = true;
+    }
+    cq.wait_obj = FI_WAIT_NONE;
+    return fi_cq_open(port->domain, &cq, &port->cq, NULL);
+}
+
 int weft_ofi_port_meet(struct weft_ofi_port *port)
 {
-    struct fi_cq_attr cq = {.size = (size_t)2 * WEFT_OFI_EVENTS,
-                            .format = FI_CQ_FORMAT_TAGGED,
-                            .wait_obj = FI_WAIT_NONE};
     struct fi_av_attr av = {.type = port->info->domain_attr->av_type, .count = 4};
     if (av.type == FI_AV_UNSPEC)
         av.type = FI_AV_TABLE;
-    int status = fi_cq_open(port->domain, &cq, &port->cq, NULL);
+    int status = open_queue(port);
     if (!status)
         status = fi_av_open(port->domain, &av, &port->av, NULL);
     if (!status)
@@ -294,7 +305,7 @@ static int open_all(struct weft_ofi_port *port)
 
 int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want)
 {
-    *port = (struct weft_ofi_port){0};
+    *port = (struct weft_ofi_port){.waits = want->events};
     int status = choose(&port->info, want);
     if (status)
         return status;

@@ -140,6 +140,33 @@ int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max
     return poll_more(l, completions, max);
 }
 
+/* ---- sleep ---- */
+
+int weft_uct_event_fd(struct fabric *fabric)
+{
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    int fd = -1;
+    if (!l->events_on)
+        return weft_uct_host->fail(-ENOTSUP, "uct: it was not opened for events");
+    ucs_status_t status = uct_iface_event_fd_get(l->port.iface, &fd);
+    return status == UCS_OK ? fd : weft_uct_refuse(l, "an event descriptor", status);
+}
+
+/* What waits for room, or is done piece by piece, goes on when it is polled, and so does not sleep;
+ * packets that are kept aside for a receive may. */
+int weft_uct_arm(struct fabric *fabric)
+{
+    struct weft_uct *l = (struct weft_uct *)fabric;
+    const struct weft_uct_mail *m = &l->mail;
+    bool takes = l->todo & TODO_IN && (m->coming || m->filled != m->posted);
+    if (l->count || takes || l->todo & ~(unsigned)TODO_IN)
+        return -EAGAIN;
+    ucs_status_t status = uct_iface_event_arm(l->port.iface, UCT_EVENT_SEND_COMP | UCT_EVENT_RECV);
+    return status == UCS_OK         ? DONE
+           : status == UCS_ERR_BUSY ? -EAGAIN
+                                    : weft_uct_refuse(l, "sleeping", status);
+}
+
 /* ---- in ---- */
 
 ucs_status_t weft_uct_am_arrived(void *arg, void *data, size_t length, unsigned flags)

@@ -211,6 +211,15 @@ static void gpus(const struct weft_uct_port *port, struct fabric_facts *facts)
             facts->gpu_verbs |= 1U << moving[i];
 }
 
+/* What the target has to poll for comes as a message, and that is an event. */
+static void events(const struct weft_uct_port *port, struct fabric_facts *facts)
+{
+    const uint64_t needed = UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_RECV;
+    facts->wakes = facts->target_polls;
+    if ((port->attr.cap.event_flags & needed) != needed)
+        facts->why_no_events = "the transport has no event descriptor";
+}
+
 /* The version that was loaded, which UCP knows; without UCP, the one this was built with. UCT has
  * no call for it. */
 static void name_library(char *text, size_t room)
@@ -239,7 +248,7 @@ void weft_uct_facts(const struct weft_uct_port *port, struct fabric_facts *facts
         snprintf(facts->device, sizeof facts->device, "%.63s", place->device);
     }
     facts->why_no_service = "UCT has no services";
-    facts->why_no_events = "waiting for UCT's events is not built";
+    events(port, facts);
     name_library(facts->library, sizeof facts->library);
     facts->own_memory = !(port->domain_attr.cap.flags & UCT_MD_FLAG_REG);
     snprintf(facts->form, sizeof facts->form, "uct %s/%s (UCX %d.%d)", place->transport,

@@ -83,6 +83,7 @@ static void prepare(struct weft_uct *l, const struct fabric_facts *facts,
     l->worker = l->port.worker;
     l->settle = weft_uct_settle(&l->port);
     l->looks = want->looks;
+    l->events_on = want->events;
     l->needs_memh = l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_MEMH;
     l->hears = facts->verbs & VERB(AM);
     l->renewed = true;
@@ -222,7 +223,9 @@ const struct fabric_ops weft_uct_ops = {.abi = FABRIC_ABI,
                                         .recv = weft_uct_recv,
                                         .atomic = weft_uct_atomic,
                                         .am = weft_uct_am,
-                                        .poll = weft_uct_poll};
+                                        .poll = weft_uct_poll,
+                                        .event_fd = weft_uct_event_fd,
+                                        .arm = weft_uct_arm};
 
 /* ---- the module ---- */
 

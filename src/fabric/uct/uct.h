@@ -173,7 +173,7 @@ struct weft_uct {
     struct completion *sink, *sink_end; /* where a poll that is under way wants arrivals */
     size_t put_max[LAYOUTS], get_max[LAYOUTS], am_max[LAYOUTS];
     enum settle settle;
-    bool looks, needs_memh, draining;
+    bool looks, events_on, needs_memh, draining;
     bool hears, renewed; /* active messages; the interface is there */
     bool parted;         /* the other end has said that it leaves: its silence is no loss */
     bool tried, linked, connected; /* the endpoint was attempted; is there; both ends said so */
@@ -279,6 +279,8 @@ static inline void weft_uct_slot_give(struct weft_uct_slot *slot)
 
 int weft_uct_am(struct fabric *fabric, const struct xfer *x);
 int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max);
+int weft_uct_event_fd(struct fabric *fabric);
+int weft_uct_arm(struct fabric *fabric);
 ucs_status_t weft_uct_am_arrived(void *arg, void *data, size_t length, unsigned flags);
 
 /* A copy kept aside, or NULL after the loss was noted. */
