@@ -104,7 +104,7 @@ static int act(struct peer *peer, const char *what)
         return leave_early(peer);
     int status = talk(peer);
     if (!status && strcmp(what, "slow") == 0 && peer->rank == PEER_CLIENT)
-        sleep(3);
+        sleep(5);
     return status;
 }
 
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 {
     /* What only talks must stand a busy machine; the others are about the timeout. */
     bool talks = argc > 1 && strcmp(argv[1], "talk") == 0;
-    const struct peer_terms terms = {.timeout_ms = talks ? 20000 : 2000, .stop = &stop};
+    const struct peer_terms terms = {.timeout_ms = talks ? 20000 : 4000, .stop = &stop};
     const struct sigaction action = {.sa_handler = on_signal};
     struct sigaction now;
     struct peer *peer = NULL;

@@ -15,7 +15,7 @@ from tap import Process, between, check, equal, processes_with, skip, start_time
 BUILD = tap.build_folder()
 PAIR = os.path.join(BUILD, "tests", "process", "mpi_pair")
 LIMIT_S = 30
-SOON_S = 10
+SOON_S = 20
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 SIZES = {"openmpi": "OMPI_COMM_WORLD_SIZE", "mpich": "PMI_SIZE"}
 
@@ -142,7 +142,7 @@ def a_frozen_rank_is_lost_and_the_other_leaves(mpi):
     ranks = job.waiting_ranks()
     time.sleep(0.3)
     os.kill(ranks[0], signal.SIGSTOP)
-    job.launcher.wait_for(r"mpi_pair: lost the (server|client): no sign of life for 2 s",
+    job.launcher.wait_for(r"mpi_pair: lost the (server|client): no sign of life for 4 s",
                           within=SOON_S, stream="err")
     # Both launchers end the job once a rank has left without MPI_Finalize.
     until = time.monotonic() + SOON_S
@@ -186,8 +186,9 @@ for _mpi in NAMES:
                                (a_frozen_rank_is_lost_and_the_other_leaves,),
                                (an_interrupted_rank_tells_the_other,)):
         _words = " ".join([_test.__name__, *map(str, _arguments), "under", _mpi])
-        tap.add(_words, _test, _mpi, *_arguments, by_itself=True)
-tap.add("an_unknown_name_is_refused", an_unknown_name_is_refused, by_itself=True)
+        tap.add(_words, _test, _mpi, *_arguments)
+tap.add("an_unknown_name_is_refused", an_unknown_name_is_refused)
 
 if __name__ == "__main__":
-    tap.main()
+    # Ranks spin.
+    tap.main(workers=2)
