@@ -6,8 +6,11 @@ import sys
 sys.dont_write_bytecode = True
 import itertools
 import os
+import re
 
+import schema
 import tap
+from sysfs import Tree
 from tap import Client, Server, check, ended, equal, header_value, one_sentence, rows_of, run, test
 
 _numbers = itertools.count()
@@ -88,6 +91,40 @@ def lists_of_other_forms_and_both_ways_move_the_same():
     good("write_bw", "-s", "4096", "--unrestricted", *LISTS)
     good("send_bw", "-s", "4096", "-R", "-b", *LISTS)
     good("atomic_bw", "--fetching", "-b", *LISTS)
+
+
+# ---- several processes, several NICs ----
+
+@test
+def pairs_of_processes_share_a_nic():
+    env = nics()
+    for word in ("write_bw", "read_bw", "send_bw", "atomic_bw"):
+        one = Server(tool(word), "-d", "cxi:cxi0", env=env)
+        two = ended(Client(tool(word), one, "-d", "cxi:cxi1", "--procs", "2", *LISTS, env=env), 0)
+        ended(one, 0)
+        equal(len(re.findall("^cxi_.*: size .*, pair [01] ", two.err, re.M)), 2, two)
+
+
+@test
+def pairs_on_two_nics_have_the_counters_of_each():
+    trees = Tree("class/cxi"), Tree("class/cxi")
+    for tree in trees:
+        for device in ("cxi0", "cxi1", "cxi2", "cxi3"):
+            place = tree.where / device / "device/telemetry"
+            place.mkdir(parents=True)
+            (place / "hni_sts_rx_ok_octets").write_text("7@1.5\n", encoding="utf-8")
+    env = nics(CASSINI_DEVICES="4")
+    one = Server(tool("write_bw"), "-d", "cxi:cxi0,cxi:cxi1", env=env, prefix=trees[0].prefix())
+    path = os.path.join(tap.folder(), "out.json")
+    two = ended(Client(tool("write_bw"), one, "-d", "cxi:cxi2,cxi:cxi3", *LISTS, "--report-counters", "--json", path,
+                       env=env, prefix=trees[1].prefix()), 0)
+    ended(one, 0)
+    with open(path, encoding="utf-8") as file:
+        result, = schema.read(file.read())["results"]
+    equal([(ends["client"]["device"], ends["server"]["device"]) for ends in result["counters"]],
+          [("cxi2", "cxi0"), ("cxi3", "cxi1")], two)
+    for ends in result["counters"]:
+        equal([end["deltas"] for end in ends.values()], [{"hni_sts_rx_ok_octets": 0}] * 2)
 
 
 # ---- GPUs: their memory is mapped as a dma-buf ----
@@ -231,8 +268,10 @@ def a_nic_that_does_not_pull_by_itself_is_told_to():
 
 @test
 def the_other_end_outlives_a_kill_and_says_so():
-    for word, victim in (("write_lat", 0), ("send_lat", 1), ("send_bw", 0), ("write_bw", 1)):
-        ends = between(word, "-D", "60")
+    for word, victim, *args in (("write_lat", 0), ("send_lat", 1), ("send_bw", 0), ("write_bw", 1),
+                                ("read_lat", 1, "-s", "16M"), ("send_lat", 0, "-s", "16M"),
+                                ("write_bw", 0, "-s", "16M", "-l", "4"), ("send_bw", 1, "-s", "16M", "-l", "4", "-R")):
+        ends = between(word, "-D", "60", *args)
         ends[1].wait_for("Local \\(client\\)")
         ends[victim].popen.kill()
         ends[victim].wait()
