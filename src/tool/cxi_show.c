@@ -278,10 +278,11 @@ static int show_local(const void *header, bool initiator, char *text, size_t roo
 static int show_remote(const void *header, bool initiator, char *text, size_t room)
 {
     const struct facts *facts = facts_of(header);
+    bool says = facts->method->lists || fabric_of(header)->nic;
     if (facts->initiator == initiator)
         return NO_LINE;
     return snprintf(text, room, "%s%s", facts->remote,
-                    facts->method->lists && facts_loopback(facts) ? " (loopback)" : "");
+                    says && facts_loopback(facts) ? " (loopback)" : "");
 }
 
 int cxi_show_local_client(const void *header, char *text, size_t room)

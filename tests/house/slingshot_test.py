@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """slingshot_test.py BUILD SOURCE: src/fabric/ofi/slingshot.c, which is built only where libfabric has its cxi
 provider, compiles without a warning against the headers in the folders of WEFT_LIBFABRIC_HEADERS (with colons
-between them; rdma/fabric.h and rdma/fi_cxi_ext.h below), and asks for the service that it was told."""
+between them; rdma/fabric.h and rdma/fi_cxi_ext.h below), asks for the service that it was told, and names the NIC."""
 import os
 import subprocess
 import sys
@@ -38,8 +38,16 @@ int main(int argc, char **argv)
     const struct fabric_want want = {.service = strtoull(argv[argc - 1], NULL, 10)};
     int status = weft_ofi_slingshot_request(&hints, &want);
     const struct cxi_auth_key *key = (const void *)domain.auth_key;
+    struct cxip_nic_attr attr = {.version = FI_CXI_NIC_ATTR_VER, .addr = 0x1a20};
+    struct fid_nic nic = {.prov_attr = &attr};
+    const struct fi_info found = {.nic = &nic}, less = {0};
+    struct fabric_facts facts = {.self = "as it was"};
     printf("%s service %u vni %u\n", status ? "refused" : "good", key ? key->svc_id : 0,
            key ? key->vni : 0);
+    weft_ofi_slingshot_facts(&less, &facts);
+    fprintf(stderr, "%s, ", facts.self);
+    weft_ofi_slingshot_facts(&found, &facts);
+    fprintf(stderr, "%.14s", facts.self);
     free(domain.auth_key);
     free(ep.auth_key);
     return 0;
@@ -67,6 +75,7 @@ def the_cxi_provider_is_asked_for_the_service_that_was_given():
             ran = subprocess.run([binary, service], capture_output=True, text=True, timeout=60, check=False,
                                  env={"SLINGSHOT_VNIS": vnis})
             equal(ran.stdout, wanted, f"service {service}, VNIs {vnis!r}")
+            equal(ran.stderr, "as it was, NIC 0x1a20 PID")
 
 
 if __name__ == "__main__":

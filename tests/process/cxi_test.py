@@ -164,6 +164,8 @@ def the_header_says_what_the_device_says():
     equal(header_value(two, "Local (client)"), "NIC 0x1a21 PID 0 VNI 10")
     equal(header_value(two, "Remote (server)"), "NIC 0x1a20 PID 0")
     check("libcxi" in header_value(two, "Fabric"), two)
+    for word, args in (("write_lat", LATENCY), ("read_bw", LISTS)):
+        check(re.fullmatch(r"NIC 0x1a20 PID [01] \(loopback\)", header_value(good(word, *args), "Remote (server)")), word)
 
 
 @test

@@ -150,6 +150,10 @@ void weft_ofi_facts(const struct weft_ofi_port *port, const struct fabric_want *
     snprintf(facts->form, sizeof facts->form, "ofi %.64s (libfabric %u.%u)", port->name,
              FI_MAJOR(version), FI_MINOR(version));
     snprintf(facts->self, sizeof facts->self, "%.40s PID %d", port->name, (int)getpid());
+#ifdef WEFT_SLINGSHOT
+    if (weft_ofi_is(info, "cxi"))
+        weft_ofi_slingshot_facts(info, facts);
+#endif
     if (!weft_ofi_is(info, "shm"))
         snprintf(facts->device, sizeof facts->device, "%.63s", info->domain_attr->name);
     if (strcmp(info->fabric_attr->name, info->domain_attr->name) != 0)

@@ -81,6 +81,8 @@ bool weft_ofi_injects_atomics(const struct fi_info *info);
 
 /* Adds the service and its network to what is asked of the cxi provider. */
 int weft_ofi_slingshot_request(struct fi_info *hints, const struct fabric_want *want);
+/* What that provider says of its NIC. */
+void weft_ofi_slingshot_facts(const struct fi_info *info, struct fabric_facts *facts);
 
 /* ---- the handle ---- */
 

@@ -6,8 +6,10 @@
 #include "fabric/ofi/ofi.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdma/fi_cxi_ext.h>
 
@@ -61,4 +63,13 @@ int weft_ofi_slingshot_request(struct fi_info *hints, const struct fabric_want *
     return status ? status
                   : add_key(&hints->ep_attr->auth_key, &hints->ep_attr->auth_key_size,
                             (uint32_t)want->service, vni);
+}
+
+/* By the NIC's address, so that two ends on one NIC are seen to be on one. */
+void weft_ofi_slingshot_facts(const struct fi_info *info, struct fabric_facts *facts)
+{
+    const struct cxip_nic_attr *attr = info->nic ? info->nic->prov_attr : NULL;
+    facts->nic = true;
+    if (attr && attr->version)
+        snprintf(facts->self, sizeof facts->self, "NIC 0x%x PID %d", attr->addr, (int)getpid());
 }
