@@ -4,8 +4,9 @@ BUILD ?= build
 MESON_FLAGS ?=
 PREFIX ?= /usr/local
 
-# A folder that was set up before follows what is given now.
+# A folder that was set up before follows what is given now; what is installed goes to PREFIX in any case.
 GIVEN = $(if $(filter-out file default,$(origin PREFIX)),--prefix $(PREFIX)) $(MESON_FLAGS)
+install: GIVEN = --prefix $(PREFIX) $(MESON_FLAGS)
 
 all: need-build $(BUILD)/build.ninja
 	@$(if $(strip $(GIVEN)),meson configure $(BUILD) $(GIVEN))
@@ -57,6 +58,10 @@ lint: need-build need-check need-lint $(BUILD)/build.ninja
 install: all
 	@meson install -C $(BUILD)
 
+# What the last installation from this folder put there.
+uninstall:
+	@ninja -C $(BUILD) uninstall
+
 clean:
 	@rm -rf $(BUILD) build-*
 
@@ -84,5 +89,5 @@ need-fuzz: ; @tests/support/need.sh $(FUZZ_NEEDS)
 need-distro: ; @tests/support/need.sh $(DISTRO_NEEDS)
 need-bench: ; @tests/support/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo quick check check-sanitized check-browser check-distro soak bench fuzz lint install clean \
+.PHONY: all demo quick check check-sanitized check-browser check-distro soak bench fuzz lint install uninstall clean \
 	need-build need-check need-browser need-lint need-fuzz need-distro need-bench

@@ -45,14 +45,26 @@ static const char *const side_names[SIDES] = {"a", "b"};
 
 /* ---- the command line ---- */
 
-/* Looks in the folder of this program first: the tools of the same build are there. */
-static void find_program(struct side *s, const char *name)
+#ifndef WEFT_TOOL_PREFIX
+#define WEFT_TOOL_PREFIX ""
+#endif
+
+/* Is it in the folder of this program? */
+static bool beside(struct side *s, const char *prefix, const char *name)
 {
-    ssize_t n = strchr(name, '/') ? -1 : readlink("/proc/self/exe", s->program, PATH_MAX - 1);
+    ssize_t n = readlink("/proc/self/exe", s->program, PATH_MAX - 1);
     s->program[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(s->program, '/');
     size_t room = slash ? (size_t)(s->program + PATH_MAX - slash - 1) : 0;
-    if (slash && (size_t)snprintf(slash + 1, room, "%s", name) < room && !access(s->program, X_OK))
+    return slash && (size_t)snprintf(slash + 1, room, "%s%s", prefix, name) < room &&
+           !access(s->program, X_OK);
+}
+
+/* The tools of the same build come first, under the names they were installed with: another
+ * package's may have the plain ones. */
+static void find_program(struct side *s, const char *name)
+{
+    if (!strchr(name, '/') && (beside(s, WEFT_TOOL_PREFIX, name) || beside(s, "", name)))
         return;
     snprintf(s->program, PATH_MAX, "%s", name);
 }

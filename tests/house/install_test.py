@@ -11,12 +11,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 import tap
 from tap import check, equal, skip
 
 SOURCE = pathlib.Path(sys.argv[2])
 _root = []
+_installing = threading.Lock()  # the build remembers one installation
+
+
+def install(folder, *words):
+    done = subprocess.run(["meson", "install", "-C", tap.build_folder(), "--no-rebuild", *words,
+                           "--destdir", folder], capture_output=True, text=True, timeout=120)
+    equal(done.returncode, 0, done.stdout, done.stderr)
 
 
 def root():
@@ -25,13 +33,12 @@ def root():
         skip("a sanitized library needs a sanitized program")
     if not shutil.which("pkg-config") or not shutil.which("meson"):
         skip("pkg-config or meson is missing")
-    if not _root:
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-install-"))
-        tap.at_exit(lambda: shutil.rmtree(folder, ignore_errors=True))
-        done = subprocess.run(["meson", "install", "-C", tap.build_folder(), "--no-rebuild",
-                               "--destdir", folder], capture_output=True, text=True, timeout=120)
-        equal(done.returncode, 0, done.stdout, done.stderr)
-        _root.append(folder)
+    with _installing:
+        if not _root:
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-install-"))
+            tap.at_exit(lambda: shutil.rmtree(folder, ignore_errors=True))
+            install(folder)
+            _root.append(folder)
     return _root[0]
 
 
@@ -85,9 +92,47 @@ def a_folder_that_is_set_up_follows_the_prefix_that_is_given():
         lines = tap.ended(done, 0).out.split("\n")
         return [line for line in lines if line.startswith("meson configure")]
 
-    equal(plan(), [])
+    equal(plan(), [f"meson configure {tap.build_folder()} --prefix /usr/local "])
     equal(plan("PREFIX=/opt/x", "MESON_FLAGS=-Dtool_prefix=w_"),
           [f"meson configure {tap.build_folder()} --prefix /opt/x -Dtool_prefix=w_"])
+
+
+@tap.test
+def what_is_uninstalled_leaves_no_file():
+    root()
+    folder = pathlib.Path(tap.folder())
+    with _installing:
+        install(folder)
+        there = [path.name for path in folder.rglob("bin/*")]
+        done = subprocess.run(["ninja", "-C", tap.build_folder(), "uninstall"], capture_output=True,
+                              text=True, timeout=60)
+    equal(done.returncode, 0, done.stdout, done.stderr)
+    check("weft" in there and "ucx_perftest" in there, there)
+    equal([path for path in folder.rglob("*") if not path.is_dir()], [])
+
+
+@tap.test
+def tools_belong_to_the_runtime_and_are_stripped_on_demand():
+    root()
+    folder = pathlib.Path(tap.folder())
+    with _installing:
+        install(folder, "--tags", "runtime", "--strip")
+    tools = list(folder.rglob("bin/*"))
+    check(len(tools) > 10, tools)
+    for path in tools:
+        said = subprocess.run(["nm", path], capture_output=True, text=True, timeout=20)
+        check("no symbols" in said.stderr, path, said.stdout[:200], said.stderr)
+
+
+@tap.test
+def pages_name_the_folders_of_the_build():
+    pages = {path.name: path.read_text(encoding="utf-8") for path in root().rglob("man?/*")}
+    options = json.loads(subprocess.run(["meson", "introspect", "--buildoptions", tap.build_folder()],
+                                        capture_output=True, text=True, timeout=60).stdout)
+    value = {option["name"]: option["value"] for option in options}
+    etc = os.path.join(value["prefix"], value["sysconfdir"], "weft/services")
+    check(f".It Pa {etc}\n" in pages["weft.7"], etc)
+    equal(pages["weft_session_run.3"], ".so man3/weft_run.3\n")
 
 
 @tap.test
