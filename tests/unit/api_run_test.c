@@ -96,6 +96,29 @@ static void every_ping_pong_runs_verified(void **state)
     every_test_in("ping-pong", true);
 }
 
+/* Both ends sleep while they wait, in one process. */
+static void asleep(const struct weft_bootstrap pair[2])
+{
+    static const char *const methods[] = {"ping-pong", "stream", "latency"};
+    for (size_t i = 0; i < LENGTH(ops) * LENGTH(methods); i++) {
+        size_t op = i / LENGTH(methods);
+        const char *method = methods[i % LENGTH(methods)], *layout = layouts[op == 2];
+        struct weft_params params =
+            test_of(op, method, i % LENGTH(methods) == 2 ? NULL : layout, 8);
+        params.iterations = 200;
+        params.events = 1;
+        params.verify = 1;
+        if (has(op, method))
+            expect_good(&params, pair);
+    }
+}
+
+static void every_test_can_sleep(void **state)
+{
+    (void)state;
+    with_threads(asleep);
+}
+
 static void of_the_defaults(const struct weft_bootstrap pair[2])
 {
     struct weft_params params;
@@ -543,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_ping_pong_runs_and_its_figures_agree),
         cmocka_unit_test(every_ping_pong_runs_verified),
+        cmocka_unit_test(every_test_can_sleep),
         cmocka_unit_test(a_stream_of_reads_needs_no_more_than_its_name),
         cmocka_unit_test(every_stream_runs_and_its_figures_agree),
         cmocka_unit_test(every_stream_runs_verified),

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -472,6 +473,32 @@ static void a_very_long_reason_is_cut_not_lost(void **state)
 
 /* ---- interruption ---- */
 
+/* 1: woken by the descriptor alone; 0: there is something of the other end's. */
+static void a_sleep_ends_by_the_descriptor_or_by_the_other_end(void **state)
+{
+    struct peer *pair[2];
+    struct msg msg;
+    int event = eventfd(0, EFD_CLOEXEC);
+    uint64_t since_ms = clock_ms();
+    (void)state;
+    open_pair(pair, LONG_MS);
+    assert_int_equal(peer_sleep(pair[1], event, true), 0);
+    assert_true(clock_ms() - since_ms < BOUND_MS);
+    assert_int_equal(eventfd_write(event, 1), 0);
+    assert_int_equal(peer_sleep(pair[1], event, true), 1);
+    print_msg(&msg, "word");
+    assert_int_equal(peer_send(pair[0], &msg), 0);
+    assert_int_equal(peer_sleep(pair[1], event, true), 0);
+    /* Read, and not yet received: who listens for it must not sleep over it, who does not may. */
+    assert_int_equal(peer_alive(pair[1]), 0);
+    assert_int_equal(peer_sleep(pair[1], event, true), 0);
+    assert_int_equal(peer_sleep(pair[1], event, false), 1);
+    assert_int_equal(peer_recv(pair[1], &msg, NULL, NULL), 0);
+    assert_int_equal(peer_sleep(pair[1], event, true), 1);
+    close(event);
+    close_pair(pair);
+}
+
 static void an_interruption_ends_every_wait(void **state)
 {
     static int (*const ways[])(struct actor *) = {act_hear, act_alive, act_swap, act_meet};
@@ -541,6 +568,7 @@ int main(void)
         cmocka_unit_test(telling_one_that_left_finds_its_last_words),
         cmocka_unit_test(leaving_keeps_the_sentence_that_made_us_leave),
         cmocka_unit_test(a_very_long_reason_is_cut_not_lost),
+        cmocka_unit_test(a_sleep_ends_by_the_descriptor_or_by_the_other_end),
         cmocka_unit_test(an_interruption_ends_every_wait),
         cmocka_unit_test(telling_a_peer_that_does_not_listen_times_out),
         cmocka_unit_test(an_interruption_ends_telling_a_peer_that_does_not_listen),
