@@ -81,7 +81,8 @@ struct weft_params {
                            memory, such as UCX, unless both have the secret */
     const char *memory; /* * "host", "2M", "1G", or a GPU's: "cuda", "rocm", "ze", "cuda:1" */
     uint64_t service;   /* * of the NIC */
-    int cpu;            /* * this end runs there while it measures; -1: anywhere */
+    int cpu;            /* * this end runs there while it measures, thread i on cpu + i; -1:
+                           anywhere */
     const volatile sig_atomic_t *stop; /* * not 0: end early, with -EINTR; may be NULL */
     uint64_t ops_per_sample; /* latency: operations, one after the other, that are timed together;
                                 a sample is their mean. 1 to 1000 */
@@ -90,6 +91,8 @@ struct weft_params {
     uint64_t align;          /* list: every operation's place in the buffer is a multiple of this */
     int no_hrp;              /* one more hint */
     int events;              /* waits sleep until the fabric wakes them, instead of polling */
+    uint64_t threads; /* of each end, 1 to 128: thread i with thread i, each with an endpoint of its
+                         own; results are sums, and samples are those of all threads */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */

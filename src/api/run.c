@@ -18,7 +18,8 @@ struct weft_session {
     struct peer *own; /* over a program's own carrier; NULL: the bootstrap's */
     unsigned verbs;   /* that later tests may need */
     bool usable;
-    bool hasty; /* the last run was refused here, without waiting for the other end */
+    bool hasty;           /* the last run was refused here, without waiting for the other end */
+    struct cpu_list cpus; /* of the threads of a test */
 };
 
 const char *weft_version(void)
@@ -111,8 +112,14 @@ static int pinned(struct weft_session *s, const struct weft_params *params, int 
                           .given = params->device != NULL,
                           .vouched = params->device != NULL,
                           .verbs = s->verbs,
+                          .cpus = &s->cpus,
                           .service = params->service};
     bool moves = params->cpu >= 0;
+    s->cpus.count = 0;
+    while (moves && s->cpus.count < params->threads && s->cpus.count < LENGTH(s->cpus.cpus)) {
+        s->cpus.cpus[s->cpus.count] = params->cpu + (int64_t)s->cpus.count;
+        s->cpus.count++;
+    }
     if (!status)
         status = params_spec(params, &spec);
     if (!status)

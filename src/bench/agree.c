@@ -233,6 +233,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
                             .looks = looks_at_arrivals(spec) || offer->looks,
                             .events = wants_events(spec),
                             .server = s->peer->rank == PEER_SERVER,
+                            .threads = (unsigned)spec->threads,
                             .service = offer->service};
     struct device chosen = {.fabric = ""};
     snprintf(wanted.here, sizeof wanted.here, "%s", s->peer->here);
@@ -249,7 +250,11 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         return status;
     spec->data.layout = session_layout(s, spec);
     status = session_can(s, spec);
-    return status ? status : place(s, mine, theirs, memory, run_buffer_bytes(spec));
+    if (!status)
+        status = session_pin(s, offer->cpus);
+    if (!status)
+        status = place(s, mine, theirs, memory, run_buffer_bytes(spec));
+    return status ? status : threads_ready(s, spec, memory, fabric_one_machine(mine, theirs));
 }
 
 int session_prepare(struct session *s, const struct offer *offer, const struct spec *spec,
@@ -259,6 +264,7 @@ int session_prepare(struct session *s, const struct offer *offer, const struct s
                             .looks = looks_at_arrivals(spec) || offer->looks,
                             .events = wants_events(spec),
                             .server = server,
+                            .threads = (unsigned)spec->threads,
                             .service = offer->service};
     int status =
         note_vendor(s, PEER_CLIENT, !server && *offer->memory[0] ? offer->memory[0] : "host");

@@ -18,6 +18,8 @@ void bounds_fill(struct bounds *bounds)
         bounds->timeout_ms = LONGEST_SILENCE_MS;
     if (!bounds->memory)
         bounds->memory = memory_available() / 4;
+    if (!bounds->threads)
+        bounds->threads = cpu_choices("", NULL, (int64_t[CPU_CHOICES]){0}, CPU_CHOICES);
 }
 
 /* ---- the fabric ---- */
@@ -95,7 +97,8 @@ static uint64_t memory_of(const struct spec *spec, const char *memory)
         buffer = (buffer + kind->page - 1) / kind->page * kind->page;
     if (spec->both_ways && spec->local.keep_samples)
         kept = spec->count.iterations;
-    return kept > (UINT64_MAX - buffer) / sizeof kept ? UINT64_MAX : buffer + kept * sizeof kept;
+    kept = kept > (UINT64_MAX - buffer) / sizeof kept ? UINT64_MAX : buffer + kept * sizeof kept;
+    return kept > UINT64_MAX / spec->threads ? UINT64_MAX : kept * spec->threads;
 }
 
 int grant_amounts(const struct bounds *most, const struct spec *spec, const char *memory)
@@ -109,6 +112,11 @@ int grant_amounts(const struct bounds *most, const struct spec *spec, const char
                     "with --timeout %" PRIu64,
                     (double)spec->timeout_ms / 1000, (double)most->timeout_ms / 1000,
                     (spec->timeout_ms + 999) / 1000);
+    if (most->threads && spec->threads > most->threads)
+        return fail(-EDQUOT,
+                    "the client wants %" PRIu64 " threads, and the server allows %" PRIu64
+                    ": start it with --max-threads %" PRIu64,
+                    spec->threads, most->threads, spec->threads);
     if (!most->memory || bytes <= most->memory / ends)
         return 0;
     bytes = bytes > UINT64_MAX / ends ? UINT64_MAX : bytes * ends;

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 /* A look at the other end costs some hundred nanoseconds: this often is enough to notice. */
@@ -128,6 +129,27 @@ int meter_warm_up(struct run *run, int (*iterate)(struct run *run, uint64_t coun
     run->meter = fresh;
     run->out.result.sampling.warmup = ran;
     return status;
+}
+
+int meter_until_all(struct run *run, int (*iterate)(struct run *run, uint64_t count, bool keep))
+{
+    struct report *report = run->out.report;
+    struct meter fresh = run->meter, *m = &run->meter;
+    int met = report && report->ops->meet ? report->ops->meet(report, true) : 1;
+    while (!met) {
+        m->elapsed = m->interval = 0;
+        m->duration = clock_from_ps(&m->clock, ps_per_ms);
+        if (iterate)
+            met = iterate(run, UINT64_MAX, false);
+        else
+            sched_yield();
+        if (!met)
+            met = peer_step(run->session->peer);
+        if (!met)
+            met = report->ops->meet(report, false);
+    }
+    *m = fresh;
+    return met < 0 ? met : 0;
 }
 
 /* ---- figures ---- */

@@ -233,6 +233,8 @@ static int initiate(struct run *run)
     struct pace pace = {.gap = clock_from_ps(&run->meter.clock, spec->pace.gap_ns * 1000)};
     run->meter.duration = run->meter.interval = 0;
     int status = iterate(run, &pace, 0, spec->count.warmup, false);
+    if (!status)
+        status = meter_until_all(run, NULL);
     if (status)
         return status;
     begin(run, &pace, duration);

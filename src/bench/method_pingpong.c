@@ -76,6 +76,8 @@ static int initiate(struct run *run)
 {
     uint64_t most = run->spec->count.iterations ? run->spec->count.iterations : UINT64_MAX;
     int status = meter_warm_up(run, iterate);
+    if (!status)
+        status = meter_until_all(run, iterate);
     if (status)
         return status;
     uint64_t first = run->flight.number;
@@ -83,7 +85,7 @@ static int initiate(struct run *run)
     if (status && status != -EINTR)
         return status;
     meter_report(run, run->flight.number - first, true);
-    return status ? fail(status, "interrupted") : 0;
+    return status ? fail(status, "interrupted") : meter_until_all(run, iterate);
 }
 
 /* ---- the other end ---- */

@@ -210,13 +210,19 @@ static int initiate(struct run *run)
     uint64_t most = run->spec->count.iterations ? run->spec->count.iterations : UINT64_MAX;
     int status = meter_warm_up(run, iterate);
     if (!status)
+        status = meter_until_all(run, iterate);
+    if (!status)
         status = flight_until(run, 0, 0);
     if (status)
         return status;
     uint64_t first = f->number;
     status = iterate(run, most, true);
     if (!status)
-        return stop_clock(run, first, true);
+        status = stop_clock(run, first, true);
+    if (!status)
+        status = meter_until_all(run, iterate);
+    if (!status)
+        return flight_until(run, 0, 0);
     if (status != -EINTR)
         return status;
     uint64_t got = f->ack.local ? f->acked : f->number - f->pending;

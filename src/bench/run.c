@@ -294,7 +294,7 @@ static int all_sizes(struct run *run)
     }
     if (!status)
         status = peer_barrier(run->session->peer, "end", NULL, NULL);
-    if (!status && run->session->roams)
+    if (!status && run->session->cpu.roams)
         status = compare_switches(run, &before);
     return !status && initiates(run) ? check_clock(run) : status;
 }
@@ -350,9 +350,8 @@ static uint64_t planned_ms(const struct spec *spec)
     return spec->pace.gap_ns / 1000000 + spec->size.max / QUIET_BYTES_PER_MS;
 }
 
-int session_measure(struct session *s, const struct spec *spec, struct report *report)
+static int measure(struct session *s, const struct spec *spec, struct report *report)
 {
-    const uint64_t before_ms = s->peer->quiet_ms;
     struct run run = {.handle = s->handle,
                       .op = op_of(spec),
                       .fabric = s->fabric,
@@ -363,13 +362,12 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
                       .method = method_of(spec),
                       .session = s,
                       .out = {.report = report}};
-    s->peer->quiet_ms = before_ms ? before_ms + planned_ms(spec) : 0;
     int status = initiates(&run) ? meter_open(&run) : 0;
     if (!status)
         status = session_connect(s);
     if (!status)
         status = run_nap_open(&run);
-    run.yields = s->yields;
+    run.yields = s->cpu.yields || s->cpu.crowded;
     run.inbox = s->buffer.gpu ? NULL : s->buffer.address + run.receive_at;
     if (!status)
         status = connected(&run);
@@ -383,101 +381,15 @@ int session_measure(struct session *s, const struct spec *spec, struct report *r
         status = session_release(s, status);
     else if (run.op->start || s->facts.one_run || status)
         session_unlink(s);
-    s->peer->quiet_ms = before_ms;
     return status;
 }
 
-/* ---- all of it ---- */
-
-/* An end that cannot make a run says so without waiting for the other: what that one sends about
- * the run is left over, and has a smaller number than the run that it comes into. */
-static int number_run(const struct session *s, struct msg *text)
+int session_measure(struct session *s, const struct spec *spec, struct report *report)
 {
-    return msg_add(text, ".run=%" PRIu64 "\n", s->peer->runs);
-}
-
-static bool left_over(const struct peer *peer, const struct msg *text)
-{
-    char number[24];
-    uint64_t run;
-    return !msg_value(text, ".run", number, sizeof number) && !unit_number(number, &run) &&
-           run < peer->runs;
-}
-
-static int recv_first(struct session *s, struct msg *text)
-{
-    int status;
-    do
-        status = peer_recv(s->peer, text, NULL, NULL);
-    while (!status && left_over(s->peer, text));
+    struct peer *peer = s->peer;
+    const uint64_t before_ms = peer->quiet_ms;
+    peer->quiet_ms = before_ms ? before_ms + planned_ms(spec) : 0;
+    int status = s->threads ? threads_measure(s, spec, report) : measure(s, spec, report);
+    peer->quiet_ms = before_ms;
     return status;
-}
-
-/* Whether anybody hears it does not matter. */
-static int refuse_run(struct session *s, int wrong)
-{
-    struct msg text;
-    char why[1024];
-    snprintf(why, sizeof why, "%s", fail_reason());
-    if (!session_refuse(&text, wrong) && !number_run(s, &text))
-        peer_send(s->peer, &text);
-    s->refused = true;
-    return fail(wrong, "%s", why);
-}
-
-static int as_client(struct session *s, const struct offer *offer, struct spec *spec, int wrong)
-{
-    struct msg text = {0}, answer;
-    int status = wrong ? wrong : session_propose(s, offer, spec, &text);
-    if (!status)
-        status = number_run(s, &text);
-    if (status)
-        return refuse_run(s, status);
-    status = peer_send(s->peer, &text);
-    /* An end that refused at once may have left: its refusal is still there. */
-    if (!status || status == -ECONNRESET)
-        status = recv_first(s, &answer);
-    return status ? status : session_join(s, offer, spec, &answer);
-}
-
-int session_serve(struct session *s, const struct offer *offer, const struct msg *proposal,
-                  struct spec *spec, bool same, int wrong, struct report *report)
-{
-    struct msg answer = {0};
-    int status = wrong ? wrong : session_accept(s, offer, proposal, spec, same, &answer);
-    if (status == -EINTR)
-        return session_leave(s, status);
-    int said = status ? session_refuse(&answer, status) : 0;
-    s->refused = status;
-    if (!said)
-        said = peer_send(s->peer, &answer);
-    if (said || status)
-        return said ? session_leave(s, said) : status;
-    status = session_await(s);
-    return status ? session_leave(s, status) : session_measure(s, spec, report);
-}
-
-static int as_server(struct session *s, const struct offer *offer, struct spec *spec, int wrong,
-                     struct report *report)
-{
-    struct msg text;
-    if (wrong)
-        return refuse_run(s, wrong);
-    int status = recv_first(s, &text);
-    if (!status)
-        status = session_refused(s, &text);
-    return status ? session_leave(s, status)
-                  : session_serve(s, offer, &text, spec, true, 0, report);
-}
-
-int session_run(struct session *s, const struct offer *offer, struct spec *spec, int wrong,
-                struct report *report)
-{
-    s->refused = false;
-    s->peer->runs++;
-    wrong = wrong ? wrong : spec_check(spec);
-    if (s->peer->rank == PEER_SERVER)
-        return as_server(s, offer, spec, wrong, report);
-    int status = as_client(s, offer, spec, wrong);
-    return status ? session_leave(s, status) : session_measure(s, spec, report);
 }

@@ -171,6 +171,9 @@ int meter_report(struct run *run, uint64_t done, bool final);
 /* Ping-pong and stream: the warm-up, by the loop that measures. It ends after its count or after
  * 100 ms; the other end follows, because it counts what comes. */
 int meter_warm_up(struct run *run, int (*iterate)(struct run *run, uint64_t count, bool keep));
+/* Several threads: goes on with iterations that do not count, or waits if iterate is NULL, until
+ * all of them are here. So each is measured while all others run. */
+int meter_until_all(struct run *run, int (*iterate)(struct run *run, uint64_t count, bool keep));
 /* Whether the clock resolves what was sampled. */
 void meter_judge(struct run *run);
 
@@ -251,6 +254,19 @@ int session_connect(struct session *session);
 void session_unlink(struct session *session);
 /* Closes the fabric and frees the memory; the session can be used again. */
 int session_release(struct session *session, int status);
+
+/* ---- several threads: threads.c ---- */
+
+/* On which CPUs this end's threads run, from now on; this one goes near the NIC if it is asked to.
+ */
+int session_pin(struct session *session, const struct cpu_list *asked);
+/* Where the spec asks for several, the others open and place what this session has; those of an
+ * earlier run are used again if they are as many. one_machine: both ends are on this one. */
+int threads_ready(struct session *session, const struct spec *spec, const char *memory,
+                  bool one_machine);
+/* A run by all of them: report is given the sum. */
+int threads_measure(struct session *session, const struct spec *spec, struct report *report);
+void threads_end(struct session *session);
 
 /* ---- what a server grants: grant.c ---- */
 

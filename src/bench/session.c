@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ static int stay_awake(void)
 
 void session_init(struct session *s)
 {
-    *s = (struct session){.why = "", .buffer = {.fd = -1}, .awake = stay_awake()};
+    *s = (struct session){.why = "", .buffer = {.fd = -1}, .cpu = {.awake = stay_awake()}};
 }
 
 int session_reason(struct session *s, int status)
@@ -87,7 +88,8 @@ static bool covers(const struct session *s, const struct opened *wanted)
         return false;
     return !(wanted->verbs & ~have->verbs) && !(wanted->gpus & ~have->gpus) &&
            (have->looks || !wanted->looks) && (have->events || !wanted->events) &&
-           have->server == wanted->server && have->service == wanted->service &&
+           have->server == wanted->server && have->threads >= wanted->threads &&
+           have->service == wanted->service &&
            (!s->facts.follows_here || strcmp(have->here, wanted->here) == 0);
 }
 
@@ -130,6 +132,7 @@ static void close_fabric(struct session *s)
 
 void session_part(struct session *s)
 {
+    threads_end(s);
     session_unlink(s);
     free_memory(s);
     s->peer = NULL;
@@ -144,6 +147,7 @@ int session_open_fabric(struct session *s, const struct opened *wanted)
                                .verbs = wanted->verbs,
                                .hints = (1U << HINTS) - 1,
                                .gpus = wanted->gpus,
+                               .threads = wanted->threads,
                                .server = wanted->server,
                                .looks = wanted->looks,
                                .events = wanted->events};
@@ -239,9 +243,9 @@ static int compare_cpus(struct session *s)
         status = peer_swap(s->peer, &mine, &theirs);
     if (status)
         return status;
-    s->yields = cpu_shared(&mine, &theirs);
-    s->roams = cpu_roams(&mine, &theirs);
-    if (s->yields)
+    s->cpu.yields = cpu_shared(&mine, &theirs);
+    s->cpu.roams = cpu_roams(&mine, &theirs);
+    if (s->cpu.yields)
         warn("both ends run on one CPU: every hop waits for a switch between them");
     return 0;
 }
@@ -329,6 +333,7 @@ int session_connect(struct session *s)
 int session_release(struct session *s, int status)
 {
     bool meets = s->exposed && session_any_gpu(s) && !status && !s->refused && s->peer;
+    threads_end(s);
     close_fabric(s);
     if (meets)
         status = peer_barrier(s->peer, "released", NULL, NULL);
@@ -339,9 +344,11 @@ int session_release(struct session *s, int status)
 int session_close(struct session *s, int status)
 {
     status = session_leave(s, session_release(s, status));
-    if (s->awake >= 0)
-        close(s->awake);
-    s->awake = -1;
+    if (s->cpu.awake >= 0)
+        close(s->cpu.awake);
+    s->cpu.awake = -1;
+    free(s->cpu.near);
+    s->cpu.near = NULL;
     return status;
 }
 

@@ -6,13 +6,15 @@
 #define WEFT_SESSION_H
 
 #include "bench/bench.h"
+#include "core/cpu.h"
 
 enum { SESSION_MEMORY = 48 };
 
 /* The most that a server grants a client; 0: no limit. */
 struct bounds {
     uint64_t timeout_ms, memory, session_ms;
-    unsigned ends; /* so many of this machine together; 0: one */
+    unsigned ends;    /* so many of this machine together; 0: one */
+    uint64_t threads; /* of an end */
 };
 
 /* What an end brings to a run, besides the spec. */
@@ -25,6 +27,8 @@ struct offer {
     uint64_t service;               /* this end's */
     unsigned verbs;                 /* that later runs of the session will need too, bits */
     bool looks;                     /* later runs will verify */
+    const struct cpu_list *cpus;    /* of this end's threads, in turns; NULL: any. The caller's is
+                                       there already, unless the list is to be near the NIC */
     struct bounds most;             /* a server's */
     /* What a user types at this end to name a device, for sentences. NULL: this is a program. */
     void (*typed)(const char *device, char *text, size_t room);
@@ -36,9 +40,18 @@ struct offer {
 struct opened {
     struct fabric_choice choice;
     char here[64];
-    unsigned verbs, gpus;
+    unsigned verbs, gpus, threads;
     bool looks, server, events;
     uint64_t service;
+};
+
+struct session_cpu {
+    bool yields;                       /* both ends on one CPU: they must take turns */
+    bool crowded;                      /* more threads than CPUs: they must, too */
+    bool roams;                        /* nothing keeps the ends from running on one CPU */
+    int awake;                         /* keeps the CPU from deep sleep; -1: may not */
+    struct session_near *near;         /* where this thread was put; NULL: nowhere */
+    const struct cpu_list *of_threads; /* NULL: any */
 };
 
 struct session {
@@ -56,11 +69,10 @@ struct session {
     size_t needed; /* bytes of it for this run: it may be longer */
     struct remote remote;
     bool exposed, connected;
-    bool yields;  /* both ends on one CPU: they must take turns */
-    bool roams;   /* nothing keeps the ends from running on one CPU */
     bool refused; /* the last run was refused; the peer is as good as before */
     bool left;    /* the other end was told why we go */
-    int awake;    /* keeps the CPU from deep sleep; -1: may not */
+    struct session_cpu cpu;
+    struct threads *threads; /* other than this one; NULL: there are none */
 };
 
 void session_init(struct session *session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rows of the spec, and the rules that no single row knows, each a sentence. */
 #include "bench/spec.h"
-#include "bench/bench.h"
+#include "bench/team.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -90,6 +90,8 @@ const struct opt spec_rows[] = {
      PARAM(interval_ms), .max = LONGEST_MS, .fallback = "1000", .flags = OPT_SETTING},
     [SPEC_COUNTERS] = {.name = "counters", .type = OPT_TEXT, FIELD(counters), .max = COUNTERS_WHICH,
      .word = "LIST", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_THREADS] = {.name = "threads", .type = OPT_NUMBER, FIELD(threads), PARAM(threads),
+     .min = 1, .max = TEAM_MOST, .fallback = "1", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_ROWS] = {0}};
 /* clang-format on */
 OPT_FITS(spec_rows);
@@ -187,6 +189,8 @@ static int check_counts(const struct spec *spec)
         return fail(-EINVAL, "a timeout of 0");
     if (!spec->pace.window || spec->pace.window > UINT32_MAX / 2)
         return fail(-EINVAL, "a window of %" PRIu64 " messages: at least 1", spec->pace.window);
+    if (!spec->threads || spec->threads > TEAM_MOST)
+        return fail(-EINVAL, "%" PRIu64 " threads: 1 to %d are possible", spec->threads, TEAM_MOST);
     if (!spec->pace.outstanding)
         return fail(-EINVAL, "0 outstanding operations: at least 1");
     if (!spec->pace.list || spec->pace.list > LONGEST_LIST)

@@ -65,6 +65,7 @@ struct spec {
     bool both_ways; /* streams and lists: both ends send at once */
     struct opt_range size;
     uint64_t timeout_ms; /* without progress or a sign of life */
+    uint64_t threads;    /* of each end: thread i with thread i */
     struct spec_count count;
     struct spec_pace pace;
     struct spec_data data;
@@ -114,6 +115,7 @@ enum spec_row {
     SPEC_UCX_WORDS,
     SPEC_INTERVAL,
     SPEC_COUNTERS,
+    SPEC_THREADS,
     SPEC_ROWS
 };
 extern const struct opt spec_rows[];

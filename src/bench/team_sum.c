@@ -84,7 +84,6 @@ static void add(struct result *sum, const struct result *one)
     sum->interference.steal_ms =
         one->interference.steal_ms > steal_ms ? one->interference.steal_ms : steal_ms;
     sum->sampling.clamped += one->sampling.clamped;
-    sum->sampling.resolved &= one->sampling.resolved;
     sum->complete &= one->complete;
 }
 
@@ -100,6 +99,7 @@ static void take_samples(const struct team_member *m, struct result *sum)
 {
     sum->stats = m->merged;
     sum->latency_us.typical = stats_median_ps(m->merged) * sum->us_per_unit;
+    sum->sampling.resolved = sum->latency_us.typical * 1000 >= sum->sampling.resolution_ns;
 }
 
 /* ---- while it runs ---- */

@@ -36,6 +36,8 @@ const char *fail_reason(void);
 /* A warning for the user that does not end the run. Goes to the sink, or is dropped without one. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warn_to(void (*sink)(const char *sentence));
+/* This thread's go nowhere from now on: another one says the same. */
+void warn_mute(void);
 
 /* ---- text that others wrote -------------------------------------------------- */
 

@@ -3,9 +3,14 @@
 #include "core/cpu.h"
 #include "core/machine.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { LAST_CPU = 65535 };
 
 int cpu_pin(int64_t cpu)
 {
@@ -91,6 +96,49 @@ size_t cpu_choices(const char *root, const char *list, int64_t *cpus, size_t roo
                 first_thread(root, cpu) == !later)
                 cpus[count++] = cpu;
     return count;
+}
+
+static int bad_list(const char *text, const char *what)
+{
+    return fail(-EINVAL, "%s \"%s\" is no list of CPUs (such as 0,2-4, or near)", what, text);
+}
+
+/* One of "2", "2-4". */
+static bool take_range(struct cpu_list *list, const char **at)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return false;
+    unsigned long first = strtoul(*at, &end, 10), last = first;
+    if (*end == '-' && isdigit((unsigned char)end[1]))
+        last = strtoul(end + 1, &end, 10);
+    *at = end;
+    if (last < first || last > LAST_CPU || last - first >= LENGTH(list->cpus) - list->count)
+        return false;
+    for (; first <= last; first++)
+        list->cpus[list->count++] = (int64_t)first;
+    return true;
+}
+
+int cpu_list_parse(struct cpu_list *list, const char *text, const char *what)
+{
+    const char *at = text;
+    *list = (struct cpu_list){.near = strcmp(text, "near") == 0};
+    while (!list->near) {
+        if (!take_range(list, &at) || (*at && *at != ','))
+            return bad_list(text, what);
+        if (!*at++)
+            break;
+    }
+    return 0;
+}
+
+void cpu_list_text(const struct cpu_list *list, char *text, size_t room)
+{
+    size_t used = (size_t)snprintf(text, room, "%s", list->near ? "near" : "");
+    for (size_t i = 0; i < list->count && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s%lld", i ? "," : "",
+                                 (long long)list->cpus[i]);
 }
 
 bool cpu_near(const char *root, const char *name, char *list, size_t room)

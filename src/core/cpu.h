@@ -17,6 +17,17 @@ int cpu_pair(int64_t pair[2]);
 enum { CPU_CHOICES = 1024 };
 size_t cpu_choices(const char *root, const char *list, int64_t *cpus, size_t room);
 
+/* "0,2-4", in that order, or "near": those of the NIC's NUMA node, which are not known yet. -EINVAL
+ * and an error message that begins with what. */
+struct cpu_list {
+    size_t count;
+    bool near;
+    int64_t cpus[CPU_CHOICES];
+};
+int cpu_list_parse(struct cpu_list *list, const char *text, const char *what);
+/* As it would be typed, one by one. */
+void cpu_list_text(const struct cpu_list *list, char *text, size_t room);
+
 /* The CPUs of the NUMA node of a NIC, by its name in /sys/class; false: not known. */
 bool cpu_near(const char *root, const char *name, char *list, size_t room);
 

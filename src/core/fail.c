@@ -9,6 +9,7 @@
 
 static _Thread_local char reason[1024];
 static void (*warn_sink)(const char *sentence);
+static _Thread_local bool muted;
 
 int fail(int status, const char *format, ...)
 {
@@ -31,7 +32,7 @@ const char *fail_reason(void)
 void warn(const char *format, ...)
 {
     char sentence[sizeof reason];
-    if (!warn_sink)
+    if (!warn_sink || muted)
         return;
     va_list words;
     va_start(words, format);
@@ -39,6 +40,11 @@ void warn(const char *format, ...)
     va_end(words);
     text_clean(sentence);
     warn_sink(sentence);
+}
+
+void warn_mute(void)
+{
+    muted = true;
 }
 
 void warn_to(void (*sink)(const char *sentence))

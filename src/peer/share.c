@@ -76,16 +76,18 @@ static int sort(struct peer_shares *all, const struct msg *msg)
     return 0;
 }
 
-/* Takes in all that has come; a look at the connection also sends its heartbeats. */
+/* Takes in what has come, up to a message for this share: after the last one the connection is
+ * another's, and what follows must stay in it. A look at the connection also sends its heartbeats.
+ */
 static void look(struct share *s)
 {
     struct peer_shares *all = s->all;
     uint64_t done = __atomic_load_n(&s->peer.done, __ATOMIC_RELAXED);
     struct msg msg;
-    int status = 0;
+    int status = s->count && !all->over ? peer_alive(all->whole) : 0;
     __atomic_fetch_add(&all->whole->done, done - s->done, __ATOMIC_RELAXED);
     s->done = done;
-    while (!status && !all->over) {
+    while (!status && !all->over && !s->count) {
         status = peer_recv(all->whole, &msg, not_now, NULL);
         if (!status)
             status = sort(all, &msg);

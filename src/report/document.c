@@ -294,7 +294,7 @@ static void add_sum(struct json *j, const struct result *r)
     json_close(j, '}');
 }
 
-static void add_part(struct json *j, const struct part *part, uint64_t size)
+static void add_part(struct json *j, const struct part *part, uint64_t size, bool thread)
 {
     double rate = part->known && part->elapsed_s > 0 ? (double)part->count / part->elapsed_s : NAN;
     json_open(j, NULL, '{');
@@ -306,18 +306,20 @@ static void add_part(struct json *j, const struct part *part, uint64_t size)
     json_decimals(j, "elapsed_s", part->known ? part->elapsed_s : NAN, PICOSECONDS);
     json_number(j, "bytes_per_s", rate * (double)size);
     json_number(j, "messages_per_s", rate);
+    if (thread)
+        json_number(j, "median_us", part->known ? part->median_us : NAN);
     if (part->known)
         add_reverse(j, part->reverse_count, part->reverse_elapsed_s);
     json_close(j, '}');
 }
 
-static void add_pairs(struct json *j, const struct result *r)
+static void add_parts(struct json *j, const struct result *r)
 {
     if (!r->parts)
         return;
-    json_open(j, "pairs", '[');
+    json_open(j, r->parts->threads ? "threads" : "pairs", '[');
     for (unsigned i = 0; i < r->parts->count; i++)
-        add_part(j, &r->parts->list[i], r->size);
+        add_part(j, &r->parts->list[i], r->size, r->parts->threads);
     json_close(j, ']');
 }
 
@@ -345,7 +347,7 @@ void document_add(struct document *d, const struct entry *e)
     add_sum(j, r);
     if (e->facts->method->lists)
         add_ceilings(j, e);
-    add_pairs(j, r);
+    add_parts(j, r);
     json_close(j, '}');
     csv_add(d, e);
     note_library(d, e->facts->session->facts.library);

@@ -293,13 +293,12 @@ static int read_more(struct reader *r, const json_t *object, const char *where,
     return status ? status : check_hints(r, object, where);
 }
 
-static int read_pairs(struct reader *r, json_t *object, const char *where,
+static int read_pairs(struct reader *r, json_t *object, const char *where, const char *key,
                       struct study_result *result)
 {
     struct pair_of *pairs = NULL;
     size_t count = 0;
-    int status =
-        read_objects(r, object, where, "pairs", pair_fields, sizeof *pairs, &pairs, &count);
+    int status = read_objects(r, object, where, key, pair_fields, sizeof *pairs, &pairs, &count);
     result->pairs = count;
     for (size_t i = 0; i < count && !status; i++) {
         size_t before = 0;
@@ -313,6 +312,7 @@ static int read_pairs(struct reader *r, json_t *object, const char *where,
 static int read_lists(struct reader *r, json_t *object, const char *where,
                       struct study_result *result)
 {
+    const char *key = json_object_get(object, "threads") ? "threads" : "pairs";
     int status = 0;
     if (json_object_get(object, "options"))
         status = read_options(r, object, where, &result->options, &result->option_count);
@@ -320,14 +320,14 @@ static int read_lists(struct reader *r, json_t *object, const char *where,
         status = read_objects(r, object, where, "percentiles", percentile_fields,
                               sizeof *result->percentiles, &result->percentiles,
                               &result->percentile_count);
-    if (!status && json_object_get(object, "pairs"))
-        status = read_pairs(r, object, where, result);
+    if (!status && json_object_get(object, key))
+        status = read_pairs(r, object, where, key, result);
     if (!status)
         status =
             read_objects(r, object, where, "series", interval_fields, sizeof *result->intervals,
                          &result->intervals, &result->interval_count);
-    if (!status && json_object_get(object, "pairs"))
-        status = read_objects(r, object, where, "pairs", part_fields, sizeof *result->parts,
+    if (!status && json_object_get(object, key))
+        status = read_objects(r, object, where, key, part_fields, sizeof *result->parts,
                               &result->parts, &result->part_count);
     return status ? status : read_histogram(r, object, where, result);
 }

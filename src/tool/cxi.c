@@ -334,7 +334,11 @@ static int both(struct command *c)
     if (!status && cpus[0] >= 0)
         status = cpu_pin(cpus[0]);
     if (!status) {
-        local_note(&c->set, port, cpus);
+        char text[64] = "";
+        if (cpus[0] >= 0)
+            snprintf(text, sizeof text, cpus[1] < 0 ? "%" PRId64 : "%" PRId64 ",%" PRId64, cpus[0],
+                     cpus[1]);
+        local_note(&c->set, port, text);
         status = client(c, o->bind, port);
     }
     return local_end(&c->local, status);

@@ -108,23 +108,21 @@ const char local_address[] = "127.0.0.1";
 static void note(struct opt_set *set, const char *name, const char *text)
 {
     const struct opt *row = opt_find(set, name);
-    char value[512];
+    char value[1024];
     opt_format(row, set->base, value, sizeof value);
     if (strcmp(value, text) != 0 && !opt_assign(set, row, text, OPT_BY_OPTION))
         opt_resolved(set, name, "local");
 }
 
-void local_note(struct opt_set *set, unsigned port, const int64_t cpus[2])
+void local_note(struct opt_set *set, unsigned port, const char *cpus)
 {
     char text[64];
     snprintf(text, sizeof text, "%u", port);
     note(set, "port", text);
     if (opt_origin(set, opt_find(set, "bind")) != OPT_BY_USER)
         note(set, "bind", local_address);
-    snprintf(text, sizeof text, cpus[1] < 0 ? "%" PRId64 : "%" PRId64 ",%" PRId64, cpus[0],
-             cpus[1]);
-    if (cpus[0] >= 0)
-        note(set, "cpu", text);
+    if (*cpus)
+        note(set, "cpu", cpus);
 }
 
 /* In memory, and as closed to others as a file would have to be. */

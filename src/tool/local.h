@@ -39,9 +39,10 @@ void local_place(const int64_t request[2], int64_t cpus[2]);
 /* The address of a server that nobody gave one. */
 extern const char local_address[];
 
-/* Where the two ends are, for documents: what --local chose is in the options port, bind and cpu.
+/* Where the two ends are, for documents: what --local chose is in the options port, bind and cpu;
+ * cpus is "" if there is nothing to say of them.
  */
-void local_note(struct opt_set *set, unsigned port, const int64_t cpus[2]);
+void local_note(struct opt_set *set, unsigned port, const char *cpus);
 
 /* Starts this program again as a server and waits until it listens on *port. A server that cannot
  * be reached after that is dead: --wait does not apply. */

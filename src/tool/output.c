@@ -174,14 +174,14 @@ static void add(struct output *o, const struct result *result)
         find(o, i, &shown);
 }
 
-/* Each pair, in both directions. Its figures are in the document. */
+/* Each pair or thread, in both directions. Its figures are in the document. */
 static void note_pairs(const struct result *r)
 {
     char text[300], where[200];
     for (unsigned i = 0; r->parts && i < r->parts->count; i++) {
         const struct part *part = &r->parts->list[i];
-        int n = snprintf(where, sizeof where, "size %llu, pair %u (%s", (unsigned long long)r->size,
-                         i, part->device);
+        int n = snprintf(where, sizeof where, "size %llu, %s %u (%s", (unsigned long long)r->size,
+                         r->parts->threads ? "thread" : "pair", i, part->device);
         if (part->cpus[0] >= 0 && n > 0 && (size_t)n < sizeof where)
             snprintf(where + n, sizeof where - (size_t)n, ", CPU %lld to %lld",
                      (long long)part->cpus[0], (long long)part->cpus[1]);

@@ -36,6 +36,8 @@ struct command {
     const char *group; /* of columns, of the last of them */
     bool mixed;        /* they do not all have one */
     bool bounded;      /* a server, which may have strangers for clients */
+    struct cpus cpus;
+    unsigned threads; /* the most of any test */
     struct local local;
 };
 
@@ -63,6 +65,7 @@ static int run_test(struct command *c, struct opt_set *set, const char *labels)
                           .service = 1,
                           .verbs = c->verbs,
                           .looks = c->looks,
+                          .cpus = &c->cpus.ends[PEER_CLIENT],
                           .more = more};
     int status = perf_settle(set);
     if (!status)
@@ -76,7 +79,7 @@ static int run_test(struct command *c, struct opt_set *set, const char *labels)
     perf_show_begin(&c->show, set, labels, c->product.count > 0);
     progress_wait();
     struct spec spec = o->spec;
-    status = o->cpu[0] >= 0 ? cpu_pin(o->cpu[0]) : 0;
+    status = cpus_pin(&c->cpus.ends[PEER_CLIENT]);
     status = session_run(&c->session, &offer, &spec, status, &c->show.report);
     c->usable = !status || c->session.refused;
     c->show.output.progress.done++;
@@ -98,6 +101,16 @@ static bool add_needs(void *arg, struct opt_set *set, const char *labels)
         c->mixed |= c->group && strcmp(c->group, group) != 0;
         c->group = group;
     }
+    return true;
+}
+
+static bool count_threads(void *arg, struct opt_set *set, const char *labels)
+{
+    struct command *c = arg;
+    const struct perftest *o = set->base;
+    (void)labels;
+    if (o->spec.threads > c->threads)
+        c->threads = (unsigned)o->spec.threads;
     return true;
 }
 
@@ -174,9 +187,8 @@ static int both(struct command *c)
     const struct opt *row = opt_find(&c->set, "port");
     struct arguments a;
     unsigned port = 0;
-    int64_t cpus[2];
+    char cpus[CPUS_TEXT];
     bool given = opt_origin(&c->set, row) == OPT_BY_USER;
-    local_place(o->cpu, cpus);
     arguments_begin(&a);
     argument(&a, "--port", "%" PRIu64, given ? o->port : 0);
     argument(&a, "--bind", "%s", *o->bind ? o->bind : local_address);
@@ -187,11 +199,14 @@ static int both(struct command *c)
         argument(&a, "--transport", "%s", o->transport);
     if (*o->device)
         argument(&a, "--device", "%s", o->device);
-    if (cpus[1] >= 0)
-        argument(&a, "--cpu", "%" PRId64, cpus[1]);
+    cpus_text(&(struct cpus){.ends[0] = c->cpus.ends[PEER_SERVER]}, cpus);
+    if (*cpus)
+        argument(&a, "--cpu", "%s", cpus);
+    argument(&a, "--max-threads", "%u", c->threads);
     int status = local_start(&c->local, &a, &c->options.access, &port);
-    if (!status && cpus[0] >= 0)
-        status = cpu_pin(cpus[0]);
+    if (!status)
+        status = cpus_pin(&c->cpus.ends[PEER_CLIENT]);
+    cpus_text(&c->cpus, cpus);
     if (!status) {
         local_note(&c->set, port, cpus);
         status = client(c, o->bind, port);
@@ -225,6 +240,7 @@ static int serve_test(struct command *c, const struct msg *ask)
                           .vouched = *o->transport || fabric_named(o->device),
                           .typed = perf_typed,
                           .most = o->most,
+                          .cpus = &c->cpus.ends[0],
                           .service = 1};
     c->session.peer->runs++;
     int status = session_refused(&c->session, ask);
@@ -235,6 +251,8 @@ static int serve_test(struct command *c, const struct msg *ask)
     if (c->bounded)
         bounds_fill(&offer.most);
     status = own_device(c, ask, device);
+    if (!status)
+        status = perf_same_threads(&c->set, ask);
     offer.given = *device;
     status = session_serve(&c->session, &offer, ask, &spec, false, status, NULL);
     c->usable = !status || c->session.refused;
@@ -304,7 +322,7 @@ static int server(struct command *c)
                               .agree = agree,
                               .serve = serve_client};
     const struct opt *timeout = opt_find(&c->set, "timeout");
-    int status = c->options.cpu[0] >= 0 ? cpu_pin(c->options.cpu[0]) : 0;
+    int status = cpus_pin(&c->cpus.ends[0]);
     c->bounded = true;
     if (opt_origin(&c->set, timeout) == OPT_BY_USER)
         c->options.most.timeout_ms = c->options.spec.timeout_ms;
@@ -324,6 +342,8 @@ static int check_client(struct command *c)
         warn("-N has no effect on CSV: a separator would be taken for a field's end");
     c->runs = c->failures = product_check(&c->product, &c->set);
     c->status = c->failures ? -EINVAL : 0;
+    c->threads = 1;
+    product_each(&c->product, &c->set, count_threads, c);
     status = perf_show_open(&c->show, o, &c->author);
     if (status || c->product.count)
         return status;
@@ -341,8 +361,10 @@ static int by_rank(struct command *c, int wrong)
     bool first = c->session.peer->rank == PEER_CLIENT;
     if (!wrong && first)
         wrong = check_client(c);
-    if (!wrong && !first && c->options.cpu[0] >= 0)
-        wrong = cpu_pin(c->options.cpu[0]);
+    if (!wrong)
+        wrong = cpus_read(&c->cpus, c->options.cpu, false, 1);
+    if (!wrong && !first)
+        wrong = cpus_pin(&c->cpus.ends[0]);
     if (wrong)
         return wrong;
     return first ? run_all(c) : serve(c);
@@ -403,7 +425,7 @@ static int run(struct command *c)
                         .local = o->local,
                         .loop = o->loop,
                         .port = o->port,
-                        .server_cpu = o->cpu[1]};
+                        .server_cpu = -1};
     int status = role_check(&role, &c->set);
     if (!status && !launched)
         status = access_open(&c->options.access, &c->set, &role);
@@ -411,6 +433,8 @@ static int run(struct command *c)
         status = check_client(c);
     if (launched)
         return ranks(c, status);
+    if (!status)
+        status = cpus_read(&c->cpus, o->cpu, o->local, c->threads);
     if (status)
         return status;
     if (o->local)

@@ -4,6 +4,7 @@
 #define WEFT_TOOL_PERFTEST_H
 
 #include "tool/access.h"
+#include "tool/cpus.h"
 #include "tool/output.h"
 
 /* Which rows may stand in a line of a batch file, which only on the command line, and which of
@@ -16,7 +17,8 @@ struct perftest {
     struct output_request output;
     int test; /* choice: 1 + place in perf_tests */
     char device[FABRIC_DEVICE_MAX], transport[FABRIC_DEVICE_MAX];
-    int64_t cpu[2];
+    char cpu[CPUS_TEXT]; /* as cpus.h has it */
+    int thread_mode;     /* accepted: every thread has a handle of its own */
     uint64_t port, wait_s;
     int wait_mode; /* choice */
     bool grouped, final_only, csv, loop, local, list, help, version;
@@ -50,6 +52,9 @@ void perf_typed(const char *device, char *text, size_t room);
 
 /* One end's kind of memory, by its rank; -EINVAL and a sentence if there is no such kind. */
 int perf_memory(const char *text, int rank, char memory[PERF_MEMORY]);
+
+/* A server that was given a number of threads takes that one only. ask: the client's test. */
+int perf_same_threads(const struct opt_set *set, const struct msg *ask);
 
 /* What the test's name says of the spec, and what one option does to another. */
 int perf_settle(struct opt_set *set);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_perftest: its tests, its options in the order of the help text, and what they come to. */
+#include "bench/team.h"
 #include "core/opt.h"
 #include "fabric/choose.h"
 #include "tool/perftest.h"
 #include "tool/serve.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +43,7 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 
 static const char *const wait_modes[] = {"poll", "sleep", NULL};
 enum { WAIT_SLEEP = 2 };
+static const char *const thread_modes[] = {"single", "serialized", "multi", NULL};
 
 #define FIELD(member) .field = offsetof(struct perftest, member)
 #define OF(row)       .of = (&spec_rows[SPEC_##row])
@@ -58,7 +61,7 @@ const struct opt perf_rows[] = {
      .help = "Device to use for testing."},
     {.letter = 'x', .name = "transport", .type = OPT_TEXT, FIELD(transport),
      .max = FABRIC_DEVICE_MAX - 8, .word = "<tl>", .takes = PERF_TEST, .help = "Transport to use for testing."},
-    {.letter = 'c', .name = "cpu", .type = OPT_PAIR, FIELD(cpu), .max = 65535, .word = "<cpu>",
+    {.letter = 'c', .name = "cpu", .type = OPT_TEXT, FIELD(cpu), .max = CPUS_TEXT, .word = "<cpu>",
      .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
     {.letter = 'n', .name = "iters", OF(ITERATIONS), .fallback = "1000000", .word = "<iters>", TEST,
      .help = "Number of iterations to run. ({default})"},
@@ -105,6 +108,16 @@ const struct opt perf_rows[] = {
      .help = "Memory of the client and the server: host, 2M, 1G,\n"
              "or a GPU's: cuda, rocm, ze, or cuda:1 for GPU 1\n"
              "(default: {default})"},
+    {.letter = 'T', .name = "threads", OF(THREADS), .fallback = "1", .word = "N",
+     .takes = PERF_TEST, .flags = OPT_OURS,
+     .help = "Threads of each end, thread i with thread i; rows\n"
+             "are sums (default: {default}). -c 0,2-4 gives each its\n"
+             "CPU, -c near those of the NIC's node; with --local\n"
+             "-c CLIENT/SERVER"},
+    {.letter = 'M', .name = "thread-mode", .type = OPT_CHOICE, FIELD(thread_mode),
+     .choices = thread_modes, .word = "MODE", OURS_TEST,
+     .help = "single, serialized or multi: accepted, has no\n"
+             "effect, every thread has an endpoint of its own"},
     {.name = "bidir", OF(BOTH_WAYS), OURS_TEST,
      .help = "Both ends send at once (not for *_lat)"},
     {.name = "verify", OF(VERIFY), OURS_TEST,
@@ -129,6 +142,10 @@ const struct opt perf_rows[] = {
              "life (default: {default}). A server's is the\n"
              "longest that a client may ask for"},
     BOUNDS_ROWS(offsetof(struct perftest, most), PERF_RUN),
+    {.name = "max-threads", .type = OPT_NUMBER, FIELD(most.threads), .min = 1, .max = TEAM_MOST,
+     .word = "N", OURS_RUN,
+     .help = "Server: refuse clients that want more threads\n"
+             "(default: as many as it has CPUs)"},
     {.name = "wait", .type = OPT_NUMBER, FIELD(wait_s), .max = 86400, .fallback = "5",
      .word = "SEC", OURS_RUN,
      .help = "Client: keep trying to reach the server for this\n"
@@ -277,6 +294,21 @@ int perf_memory(const char *text, int rank, char memory[PERF_MEMORY])
     if (rank == PEER_SERVER || !comma)
         snprintf(memory, PERF_MEMORY, "%s", text);
     return memory_choose(memory, &kind, &gpu);
+}
+
+int perf_same_threads(const struct opt_set *set, const struct msg *ask)
+{
+    uint64_t mine = ((const struct perftest *)set->base)->spec.threads, theirs;
+    if (opt_origin(set, opt_find(set, "threads")) != OPT_BY_USER)
+        return 0;
+    if (msg_number(ask, "threads", &theirs))
+        return fail(-EPROTO, "a test without a number of threads");
+    if (theirs == mine)
+        return 0;
+    return fail(-EINVAL,
+                "the client has %" PRIu64 " threads, the server %" PRIu64
+                ": give both the same --threads",
+                theirs, mine);
 }
 
 static int assign(struct spec *spec, enum spec_row row, const char *text)

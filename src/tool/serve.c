@@ -17,7 +17,8 @@ static const char accepted[] = "yes=1\n";
 /* What a client or a server has no use for. */
 static void warn_idle(const struct role *r, const struct opt_set *set)
 {
-    static const char *const of_server[] = {"bind", "max-memory", "max-session", "max-procs", NULL};
+    static const char *const of_server[] = {"bind",      "max-memory",  "max-session",
+                                            "max-procs", "max-threads", NULL};
     static const char *const of_client[] = {"wait", NULL};
     for (const char *const *name = r->address ? of_server : of_client; *name && !r->local; name++)
         if (opt_find(set, *name) && opt_origin(set, opt_find(set, *name)) == OPT_BY_USER)

@@ -4,11 +4,13 @@
  */
 #include "fabric/fabric.h"
 
+#include <stdatomic.h>
+
 enum { FAULTY = 20 };
 
 static const struct fabric_ops *soft;
 static struct fabric_ops corrupts;
-static int writes;
+static atomic_int writes;
 
 static int corrupts_write(struct fabric *fabric, const struct xfer *xfer)
 {

@@ -68,9 +68,9 @@ static void the_connection_is_as_good_afterwards(void **state)
 {
     (void)state;
     say(peer_share(ends.shares[0], 1), "a=1\n");
+    say(ends.pair[0], "whole=1\n");
     hears(peer_share(ends.shares[1], 1), "a=1\n");
-    say(ends.pair[1], "whole=1\n");
-    hears(ends.pair[0], "whole=1\n");
+    hears(ends.pair[1], "whole=1\n");
 }
 
 /* In threads at both ends, each with a count of its own. */
