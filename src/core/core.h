@@ -88,6 +88,9 @@ int random_digits(char *text, size_t room);
 /* An unpredictable number; never 0. */
 int random_word(uint64_t *word);
 
+/* The next number of a sequence that its seed decides: the same on every machine. No secret. */
+uint64_t random_next(uint64_t *state);
+
 /* ---- modules ---------------------------------------------------------------- */
 
 /* Save and restore all signal handlers around calls of a vendor library. Calls may be nested and

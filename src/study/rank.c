@@ -149,15 +149,6 @@ static void try_all(struct assignments *t, size_t n, size_t first)
     }
 }
 
-/* splitmix64: the same sequence on every machine. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15U;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebU;
-    return z ^ z >> 31;
-}
-
 static void try_random(struct assignments *t, size_t *order)
 {
     uint64_t state = 1;
@@ -165,7 +156,7 @@ static void try_random(struct assignments *t, size_t *order)
         order[run] = run;
     for (size_t i = 0; i < RANK_DRAWS; i++) {
         for (size_t n = 0; n < t->group; n++) {
-            size_t other = n + (size_t)(draw(&state) % (t->runs - n)), run = order[other];
+            size_t other = n + (size_t)(random_next(&state) % (t->runs - n)), run = order[other];
             order[other] = order[n];
             order[n] = run;
             add_run(t, n, run);

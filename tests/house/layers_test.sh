@@ -12,11 +12,12 @@ allowed() {
     peer) echo "core" ;;
     fabric) echo "memory core" ;;
     bench) echo "fabric peer memory core" ;;
-    report) echo "bench fabric peer memory core" ;;
-    study) echo "report bench fabric peer memory core" ;;
+    map) echo "core" ;;
+    report) echo "map bench fabric peer memory core" ;;
+    study) echo "report map bench fabric peer memory core" ;;
     host) echo "report bench fabric peer memory core" ;;
     api) echo "report bench fabric peer memory core" ;;
-    tool) echo "study host api report bench fabric peer memory core" ;;
+    tool) echo "study host api report map bench fabric peer memory core" ;;
     tools) echo "tool" ;;
     *) return 1 ;;
     esac
