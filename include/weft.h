@@ -46,12 +46,13 @@ enum { WEFT_PERCENTILES = 16 };
  * values, except for those marked with *, which are each end's own. */
 struct weft_params {
     size_t bytes;         /* of this struct, in the program; weft_params_init sets it */
-    const char *op;       /* such as "write", "read", "send", "am", "atomic"; default am */
-    const char *method;   /* "latency": one at a time, with a gap (not am). "ping-pong": there and
-                             back, the next at once (am, write, atomic SUM). "stream": one after the
-                             other (not send). "list": so many posted together and waited for
-                             together, where iterations, warm-up and samples are whole lists (not
-                             am). Default ping-pong */
+    const char *op;       /* such as "write", "read", "send", "am", "tag", "atomic";
+                             default am */
+    const char *method;   /* "latency": one at a time, with a gap (not am, tag). "ping-pong": there
+                             and   back, the next at once (am, tag, write, atomic SUM). "stream": one
+                             after the   other (not send). "list": so many posted together and waited
+                             for   together, where iterations, warm-up and samples are whole lists
+                             (not   am, tag). Default ping-pong */
     int both_ways;        /* stream and list: from both ends at once */
     uint64_t size;        /* of a message, an active message's header included; an atomic's type has
                              its own */
@@ -62,7 +63,7 @@ struct weft_params {
     uint64_t warmup; /* iterations before anything counts; ping-pong and stream: as many of them
                         as 100 ms allow */
     uint64_t gap_ns; /* latency: between two operations */
-    uint64_t window; /* stream of am: messages that the other end has not acknowledged */
+    uint64_t window; /* stream of am, tag: messages that the other end has not acknowledged */
     uint64_t outstanding; /* stream: operations under way whose completion is waited for */
     const char *layout;   /* ping-pong and stream: "short", "bcopy", "zcopy"; NULL: the first that
                              the fabric has for the size */
@@ -93,6 +94,9 @@ struct weft_params {
     int events;              /* waits sleep until the fabric wakes them, instead of polling */
     uint64_t threads; /* of each end, 1 to 128: thread i with thread i, each with an endpoint of its
                          own; results are sums, and samples are those of all threads */
+    int tag_sync;     /* a tagged send completes when the receiver has matched it */
+    int tag_wildcard; /* tagged receives take any tag */
+    int tag_unexpected; /* they are posted when their message has come, not before */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */

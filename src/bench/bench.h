@@ -36,7 +36,9 @@ enum {
     OP_NO_LAYOUTS = 16, /* a value, not bytes: layout short alone */
     OP_RETURNS = 32,    /* its completion brings something back from the target */
     OP_ASKS = 64,       /* verifying asks the other end, which must not be busy itself */
-    OP_REPEATS = 128    /* within one sample it does without its `before` */
+    OP_REPEATS = 128,   /* within one sample it does without its `before` */
+    OP_ARRIVES = 256,   /* what comes in completes here: where nobody answers, its echo does */
+    OP_AUTOMATIC = 512  /* the fabric chooses the layout, by size */
 };
 
 /* Initiator, outside the timing, around an operation that is then alone and whose data is checked;
@@ -53,6 +55,8 @@ struct op_verify {
 struct op_target {
     /* Latency: one look for what has come in, and its answer. */
     int (*echo)(void *run);
+    /* Whichever end may receive, before every poll. */
+    int (*look)(struct run *run);
     /* An active message has come in. */
     int (*arrival)(struct run *run, const struct completion *completion);
     /* Answers what the initiator asks over the control connection to verify. */

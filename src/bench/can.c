@@ -41,7 +41,7 @@ int session_layout(const struct session *s, const struct spec *spec)
 {
     const struct op *op = op_of(spec);
     struct spec candidate = *spec;
-    if (spec->data.layout || !method_of(spec)->ucx)
+    if (spec->data.layout || !method_of(spec)->ucx || op->traits & OP_AUTOMATIC)
         return spec->data.layout;
     int usual = 0;
     for (int k = 0; k < LAYOUTS; k++) {

@@ -258,7 +258,10 @@ static int take(struct run *run, const struct completion *c)
 int flight_poll(struct run *run)
 {
     struct completion completions[POLLED];
-    int got = run->fabric->poll(run->handle, completions, POLLED);
+    int got = run->op->target.look ? run->op->target.look(run) : 0;
+    if (got)
+        return got;
+    got = run->fabric->poll(run->handle, completions, POLLED);
     if (!got)
         run->flight.quiet++;
     for (int i = 0; i < got; i++) {

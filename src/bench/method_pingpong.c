@@ -126,7 +126,7 @@ static int check(const struct spec *spec, const struct op *op)
 /* Where nobody is at the other end, an echo arrives only of what arrives by itself. */
 static bool answered(const struct op *op)
 {
-    return !op->target.arrival;
+    return !(op->traits & OP_ARRIVES);
 }
 
 const struct method method_pingpong = {.name = "ping-pong",

@@ -14,10 +14,10 @@ static unsigned most_pending(const struct run *run)
 {
     const struct spec *spec = run->spec;
     uint64_t asked = spec->pace.outstanding, depth = run->session->facts.depth;
-    bool returns = run->op->traits & OP_RETURNS || spec->amo.fetching;
+    bool late = run->op->traits & (OP_RETURNS | OP_AUTOMATIC) || spec->amo.fetching;
     if (run->verify)
         return 0;
-    if (spec->data.layout - 1 != LAYOUT_ZCOPY && !returns)
+    if (spec->data.layout - 1 != LAYOUT_ZCOPY && !late)
         asked = depth;
     return (unsigned)(asked > depth ? depth : asked) - 1;
 }

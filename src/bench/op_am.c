@@ -100,7 +100,7 @@ static int am_can(const struct spec *spec, const struct fabric_facts *facts, con
 const struct op op_am = {.name = "am",
                          .verb = VERB_AM,
                          .verbs = VERB(AM),
-                         .traits = OP_STREAMS | OP_NEEDS_ACK | OP_HALVES,
+                         .traits = OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_ARRIVES,
                          .check = am_check,
                          .can = am_can,
                          .prepare = am_prepare,

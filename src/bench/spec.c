@@ -74,6 +74,12 @@ const struct opt spec_rows[] = {
      .choices = amo_type_names, .fallback = "UINT64", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_FETCHING] = {.name = "fetching", .type = OPT_FLAG, FIELD(amo.fetching), PARAM(fetching),
      .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_TAG_SYNC] = {.name = "tag_sync", .type = OPT_FLAG, FIELD(tag.sync), PARAM(tag_sync),
+     .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_TAG_WILDCARD] = {.name = "tag_wildcard", .type = OPT_FLAG, FIELD(tag.wildcard),
+     PARAM(tag_wildcard), .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_TAG_UNEXPECTED] = {.name = "tag_unexpected", .type = OPT_FLAG, FIELD(tag.unexpected),
+     PARAM(tag_unexpected), .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_EVENTS] = {.name = "events", .type = OPT_FLAG, FIELD(waits.events), PARAM(events),
      .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_WAKEUP] = {.name = "wakeup", .type = OPT_FLAG, FIELD(waits.wakeup),
@@ -177,6 +183,9 @@ static int check_layout(const struct spec *spec, const struct op *op, const stru
     if (!method->ucx)
         return fail(-EINVAL, "data layout %s is for ping-pong and stream, not for %s", name,
                     method->name);
+    if (op->traits & OP_AUTOMATIC)
+        return fail(-EINVAL, "data layout %s is not for %s: the fabric chooses by size", name,
+                    op_called(spec));
     if (op->traits & OP_NO_LAYOUTS && spec->data.layout - 1 != LAYOUT_SHORT)
         return fail(-EINVAL, "data layout %s is not for atomics: %s has short alone", name,
                     op_called(spec));

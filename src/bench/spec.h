@@ -45,6 +45,13 @@ struct spec_amo {
     bool fetching;
 };
 
+/* Tagged messages. */
+struct spec_tag {
+    bool sync;       /* a send completes when the receiver has matched it */
+    bool wildcard;   /* receives take any tag */
+    bool unexpected; /* they are posted when their message is there, not before */
+};
+
 /* How an end waits. */
 struct spec_waits {
     bool events; /* it sleeps until an event of the fabric wakes it */
@@ -71,6 +78,7 @@ struct spec {
     struct spec_data data;
     struct spec_hints hints;
     struct spec_amo amo;
+    struct spec_tag tag;
     struct spec_waits waits;
     struct spec_local local;
     char counters[COUNTERS_WHICH]; /* of network devices, to be read around every size; "": none */
@@ -107,6 +115,9 @@ enum spec_row {
     SPEC_AMO_COMPARE,
     SPEC_AMO_TYPE,
     SPEC_FETCHING,
+    SPEC_TAG_SYNC,
+    SPEC_TAG_WILDCARD,
+    SPEC_TAG_UNEXPECTED,
     SPEC_EVENTS,
     SPEC_WAKEUP,
     SPEC_CLOCK,

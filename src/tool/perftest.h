@@ -19,7 +19,7 @@ struct perftest {
     char device[FABRIC_DEVICE_MAX], transport[FABRIC_DEVICE_MAX];
     char cpu[CPUS_TEXT]; /* as cpus.h has it */
     int thread_mode;     /* accepted: every thread has a handle of its own */
-    uint64_t port, wait_s;
+    uint64_t port, wait_s, outstanding;
     int wait_mode; /* choice */
     bool grouped, final_only, csv, loop, local, list, help, version;
     char batch[4096], bind[256];
@@ -33,9 +33,11 @@ struct perftest {
 struct perf_test {
     const char *name, *what;
     const char *op, *method;
-    const char *amo; /* of op atomic */
-    bool fetching;
+    const char *amo;      /* of op atomic */
+    unsigned kind;        /* bits of what follows */
+    uint64_t outstanding; /* unless -O says so */
 };
+enum { PERF_FETCHES = 1, PERF_SYNC = 2 };
 
 extern const struct perf_test perf_tests[];
 extern const char *const perf_test_names[];

@@ -11,28 +11,39 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One line per test: the names of the choice and the rows of the help text. */
+/* One line per test, the names of the choice and the rows of the help text: op, method, atomic,
+ * what else it is, and how many are outstanding unless -O says so. */
 #define TESTS(TEST)                                                                                \
-    TEST("am_lat", "am", "ping-pong", NULL, false, "active message latency.")                      \
-    TEST("put_lat", "write", "ping-pong", NULL, false, "put latency.")                             \
-    TEST("add_lat", "atomic", "ping-pong", "SUM", false, "atomic add latency.")                    \
-    TEST("get", "read", "stream", NULL, false, "get latency / bandwidth / message rate.")          \
-    TEST("fadd", "atomic", "stream", "SUM", true, "atomic fetch-and-add latency / message rate.")  \
-    TEST("swap", "atomic", "stream", "SWAP", true, "atomic swap latency / message rate.")          \
-    TEST("cswap", "atomic", "stream", "CSWAP", true,                                               \
+    TEST("am_lat", "am", "ping-pong", NULL, 0, 1, "active message latency.")                       \
+    TEST("put_lat", "write", "ping-pong", NULL, 0, 1, "put latency.")                              \
+    TEST("add_lat", "atomic", "ping-pong", "SUM", 0, 1, "atomic add latency.")                     \
+    TEST("get", "read", "stream", NULL, 0, 1, "get latency / bandwidth / message rate.")           \
+    TEST("fadd", "atomic", "stream", "SUM", PERF_FETCHES, 1,                                       \
+         "atomic fetch-and-add latency / message rate.")                                           \
+    TEST("swap", "atomic", "stream", "SWAP", PERF_FETCHES, 1,                                      \
+         "atomic swap latency / message rate.")                                                    \
+    TEST("cswap", "atomic", "stream", "CSWAP", PERF_FETCHES, 1,                                    \
          "atomic compare-and-swap latency / message rate.")                                        \
-    TEST("am_bw", "am", "stream", NULL, false, "active message bandwidth / message rate.")         \
-    TEST("put_bw", "write", "stream", NULL, false, "put bandwidth / message rate.")                \
-    TEST("add_mr", "atomic", "stream", "SUM", false, "atomic add message rate.")
+    TEST("am_bw", "am", "stream", NULL, 0, 1, "active message bandwidth / message rate.")          \
+    TEST("put_bw", "write", "stream", NULL, 0, 1, "put bandwidth / message rate.")                 \
+    TEST("get_bw", "read", "stream", NULL, 0, 32, "get bandwidth / message rate.")                 \
+    TEST("add_mr", "atomic", "stream", "SUM", 0, 1, "atomic add message rate.")                    \
+    TEST("tag_lat", "tag", "ping-pong", NULL, 0, 1, "tagged message latency.")                     \
+    TEST("tag_bw", "tag", "stream", NULL, 0, 32, "tagged message bandwidth / message rate.")       \
+    TEST("tag_sync_lat", "tag", "ping-pong", NULL, PERF_SYNC, 1,                                   \
+         "synchronous tagged message latency.")                                                    \
+    TEST("tag_sync_bw", "tag", "stream", NULL, PERF_SYNC, 32,                                      \
+         "synchronous tagged message bandwidth / message rate.")
 
-#define AS_TEST(test_name, test_op, test_method, test_amo, fetches, words)                         \
+#define AS_TEST(test_name, test_op, test_method, test_amo, test_kind, most, words)                 \
     {.name = (test_name),                                                                          \
      .what = (words),                                                                              \
      .op = (test_op),                                                                              \
      .method = (test_method),                                                                      \
      .amo = (test_amo),                                                                            \
-     .fetching = (fetches)},
-#define AS_NAME(test_name, test_op, test_method, test_amo, fetches, words) (test_name),
+     .kind = (test_kind),                                                                          \
+     .outstanding = (most)},
+#define AS_NAME(test_name, test_op, test_method, test_amo, test_kind, most, words) (test_name),
 
 const struct perf_test perf_tests[] = {TESTS(AS_TEST){0}};
 const char *const perf_test_names[] = {TESTS(AS_NAME) NULL};
@@ -72,7 +83,8 @@ const struct opt perf_rows[] = {
      .help = "Number of warm-up iterations. ({default})"},
     {.letter = 'W', .name = "window", OF(WINDOW), .fallback = "128", .word = "<count>", TEST,
      .help = "Flow control window size, for active messages. ({default})"},
-    {.letter = 'O', .name = "outstanding", OF(OUTSTANDING), .fallback = "1", .word = "<count>", TEST,
+    {.letter = 'O', .name = "outstanding", .type = OPT_AMOUNT, FIELD(outstanding), .max = 1 << 20,
+     .fallback = "1", .word = "<count>", TEST,
      .help = "Maximal number of uncompleted outstanding sends. ({default})"},
     {.letter = 'N', .name = "numeric", .type = OPT_FLAG, FIELD(grouped), .takes = PERF_RUN | PERF_CLIENT,
      .help = "Use numeric formatting - thousands separator."},
@@ -120,6 +132,12 @@ const struct opt perf_rows[] = {
              "effect, every thread has an endpoint of its own"},
     {.name = "bidir", OF(BOTH_WAYS), OURS_TEST,
      .help = "Both ends send at once (not for *_lat)"},
+    {.letter = 'C', .name = "wildcard", OF(TAG_WILDCARD), OURS_TEST,
+     .help = "tag_*: receives take any tag"},
+    {.letter = 'U', .name = "unexpected", OF(TAG_UNEXPECTED), OURS_TEST,
+     .help = "tag_*: a message is probed for, then received\n"
+             "(otherwise its receive is posted before it is\n"
+             "sent)"},
     {.name = "verify", OF(VERIFY), OURS_TEST,
      .help = "Check the data; times then include the checking"},
     {.letter = 'E', .name = "wait-mode", .type = OPT_CHOICE, FIELD(wait_mode), .choices = wait_modes,
@@ -333,7 +351,7 @@ int perf_settle(struct opt_set *set)
 {
     struct perftest *o = set->base;
     struct spec *spec = &o->spec;
-    const struct opt *iters = opt_find(set, "iters");
+    const struct opt *iters = opt_find(set, "iters"), *most = opt_find(set, "outstanding");
     if (!o->test)
         return fail(-EINVAL, "no test: say which with -t (-h lists them)");
     const struct perf_test *test = &perf_tests[o->test - 1];
@@ -342,9 +360,15 @@ int perf_settle(struct opt_set *set)
         spec->count.iterations = 0;
         opt_resolved(set, "iters", "duration");
     }
+    if (!o->outstanding || opt_origin(set, most) != OPT_BY_USER)
+        o->outstanding = test->outstanding;
+    spec->pace.outstanding = o->outstanding;
+    if (opt_origin(set, most) == OPT_BY_DEFAULT && test->outstanding != 1)
+        opt_resolved(set, "outstanding", "test");
     spec->size.max = spec->size.min;
     spec->local.ignore_mismatch = spec->local.ucx_words = true;
-    spec->amo.fetching = test->fetching;
+    spec->amo.fetching = test->kind & PERF_FETCHES;
+    spec->tag.sync = test->kind & PERF_SYNC;
     spec->waits.events = o->wait_mode == WAIT_SLEEP;
     int status = assign(spec, SPEC_OP, test->op);
     if (!status)
@@ -353,6 +377,8 @@ int perf_settle(struct opt_set *set)
         status = assign(spec, SPEC_AMO_OP, test->amo);
     if (!status && spec->both_ways && !method_of(spec)->both_ways)
         status = fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);
+    if (!status && op_of(spec)->verb != VERB_TSEND && (spec->tag.wildcard || spec->tag.unexpected))
+        status = fail(-EINVAL, "-C and -U are for tagged messages: %s has none", test->name);
     if (!status)
         status = settle_atomic(spec, test);
     return status ? status : spec_check(spec);

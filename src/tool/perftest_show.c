@@ -24,6 +24,17 @@ static void say_layout(const struct facts *facts, const struct perftest *o)
     shell_say(sentence);
 }
 
+/* Kinds of the op that the table does not tell apart. */
+static void say_kind(const struct facts *facts)
+{
+    char kind[64], sentence[128];
+    if (!facts->op->label || !(facts->op->traits & OP_AUTOMATIC))
+        return;
+    facts->op->label(facts->spec, kind, sizeof kind);
+    snprintf(sentence, sizeof sentence, "%s messages: %s", facts->op->name, kind);
+    shell_say(sentence);
+}
+
 static void say_fabric(struct perf_show *s, const struct facts *facts, const struct perftest *o)
 {
     const char *form = facts->session->facts.form;
@@ -41,6 +52,7 @@ static int on_begin(struct report *report, const struct facts *facts)
     const struct perftest *o = s->output.entry.options->base;
     say_fabric(s, facts, o);
     say_layout(facts, o);
+    say_kind(facts);
     return s->output.report.ops->begin(&s->output.report, facts);
 }
 

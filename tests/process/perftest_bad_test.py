@@ -53,7 +53,7 @@ MALFORMED = {
     "-w": NO_AMOUNT,
     "-H": NO_AMOUNT + ("4294967296",),
     "-W": NO_AMOUNT + ("0", "2M"),
-    "-O": NO_AMOUNT + ("0", "2M"),
+    "-O": NO_AMOUNT + ("2M",),
     "-p": NO_NUMBER + ("65536", "http"),
     "-c": ("x", "-1", "0,1,", "1-0", ","),
     "-t": ("nosuch", "", "am", "am_lat ", "get,put_lat", "0"),
@@ -88,7 +88,7 @@ def sizes_take_units_of_1024():
 
 @test
 def an_unknown_test_is_answered_with_the_list_and_the_nearest_one():
-    for wrong, nearest in (("put_lta", "put_lat"), ("tag_lat", "am_lat"), ("cswp", "cswap"),
+    for wrong, nearest in (("put_lta", "put_lat"), ("tag_lta", "tag_lat"), ("cswp", "cswap"),
                            ("put_be", "put_bw"), ("add_lat2", "add_lat")):
         sentence = refused(2, *NOWHERE, "-t", wrong, names=(f'"{wrong}"', *TESTS))
         check(f"did you mean {nearest}?" in sentence, sentence)

@@ -235,14 +235,12 @@ static bool pull(struct weft_ofi *r, struct weft_ofi_tagged *receive)
 }
 
 /* Words of the other end's, checked once, here. */
-static void begin_pull(struct weft_ofi *r, struct weft_ofi_tagged *receive, const void *came,
-                       size_t length)
+static void begin_pull(struct weft_ofi *r, struct weft_ofi_tagged *receive, size_t length)
 {
     struct weft_ofi_from where;
     if (length != sizeof where)
         return weft_ofi_lose(r, "it sent what makes no sense");
-    memcpy(&where, came, sizeof where);
-    memcpy(receive->own, &where, sizeof where);
+    memcpy(&where, receive->own, sizeof where);
     const struct weft_ofi_remote *from =
         where.entry < WEFT_OFI_ENTRIES ? r->by_entry[where.entry] : NULL;
     if (!from || where.length > from->length || where.at > from->length - where.length)
@@ -272,13 +270,13 @@ void weft_ofi_tagged_came(struct weft_ofi *r, struct weft_ofi_tagged *receive,
                           const struct fi_cq_tagged_entry *entry, int status)
 {
     receive->posted = false;
-    bool in_own = receive->room < WEFT_OFI_TAGGED, numbered = entry->flags & FI_REMOTE_CQ_DATA;
+    bool numbered = entry->flags & FI_REMOTE_CQ_DATA;
     receive->tag = entry->tag & weft_ofi_tag_ignore;
     receive->length = entry->len;
     receive->pull = entry->data & ~(uint64_t)is_pull;
     if (!status && numbered && entry->data & is_pull)
-        return begin_pull(r, receive, in_own ? receive->own : receive->to, entry->len);
-    if (!status && in_own)
+        return begin_pull(r, receive, entry->len);
+    if (!status)
         memcpy(receive->to, receive->own, fits(receive));
     if (numbered)
         owe(r, entry->data);
@@ -294,16 +292,13 @@ int weft_ofi_trecv(struct fabric *fabric, const struct xfer *x)
     struct weft_ofi_tagged *receive = t->free;
     if (!receive)
         return -EAGAIN;
-    bool in_own = x->length < WEFT_OFI_TAGGED;
     receive->id = x->id;
     receive->room = x->length;
     receive->region = x->local;
     receive->to = x->local->address + x->at;
-    ssize_t status =
-        fi_trecv(r->ep, in_own ? receive->own : receive->to, in_own ? WEFT_OFI_TAGGED : x->length,
-                 in_own ? r->arena_desc : weft_ofi_desc(r, x->local), FI_ADDR_UNSPEC,
-                 weft_ofi_tag_class(CLASS_TAGGED) | x->tag, ~x->mask & weft_ofi_tag_ignore,
-                 &receive->context);
+    ssize_t status = fi_trecv(r->ep, receive->own, WEFT_OFI_TAGGED, r->arena_desc, FI_ADDR_UNSPEC,
+                              weft_ofi_tag_class(CLASS_TAGGED) | x->tag,
+                              ~x->mask & weft_ofi_tag_ignore, &receive->context);
     if (status)
         return weft_ofi_refuse(r, "a tagged receive", status);
     t->free = receive->next;

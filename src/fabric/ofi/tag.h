@@ -12,7 +12,7 @@ struct weft_ofi_tagged {
     struct weft_ofi_tagged *next; /* that is free */
     struct region *region;
     char *to;
-    char *own; /* WEFT_OFI_TAGGED bytes: a shorter buffer than that is never the provider's */
+    char *own; /* WEFT_OFI_TAGGED bytes: what comes is copied from there, or says where it is */
     uint64_t id, tag, length;
     size_t room;
     uint64_t pull; /* which of the sender's slots, to be told when it is pulled */
