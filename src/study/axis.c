@@ -8,6 +8,9 @@
 
 enum { TICKS_WANTED = 6 };
 
+/* A document may have any number; beyond this one its neighbours could not be computed. */
+#define LARGEST 1e300
+
 void axis_open(struct axis *axis, const char *title, enum axis_kind kind, enum axis_form form)
 {
     *axis = (struct axis){.title = title,
@@ -20,7 +23,7 @@ void axis_open(struct axis *axis, const char *title, enum axis_kind kind, enum a
 
 void axis_fit(struct axis *axis, double value)
 {
-    if (!isfinite(value))
+    if (!(fabs(value) <= LARGEST))
         return;
     axis->low = fmin(axis->low, value);
     axis->high = fmax(axis->high, value);
