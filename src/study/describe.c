@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The description of each run: options and their origin, both machines, timing, interference; and
  * the differences between runs. */
+#include "core/counters.h"
 #include "study/plot.h"
 
 #include <inttypes.h>
@@ -191,6 +192,61 @@ static void interferences(const struct study_run *run, FILE *out)
           out);
 }
 
+static bool same_end(const struct study_counter *a, const struct study_counter *b)
+{
+    return strcmp(a->end, b->end) == 0 && text_same(a->device, b->device);
+}
+
+static void counter(const struct study_counter *c, FILE *out)
+{
+    bool error = c->delta > 0 && counter_is_error(c->name);
+    fputs(error ? "<span class=\"badge bad\">" : "", out);
+    html_print(out, "%s ", c->name);
+    if (isnan(c->delta))
+        fputs("n/a", out);
+    else
+        fprintf(out, "+%.0f", c->delta);
+    fputs(error ? "</span>" : "", out);
+}
+
+/* A row for each end of each result: what moved, and how many did not. */
+static void counters_of(const struct study_result *result, FILE *out)
+{
+    const struct study_counter *all = result->counters;
+    for (size_t i = 0, end; i < result->counter_count; i = end) {
+        size_t still = 0, shown = 0;
+        char text[24];
+        size_words(result->size, text, sizeof text);
+        fputs("<tr><td>", out);
+        html_print(out, "%s %s", result->test ? result->test : "", text);
+        fputs("</td><td>", out);
+        html_print(out, "%s %s", all[i].end, all[i].device ? all[i].device : "-");
+        fputs("</td><td>", out);
+        for (end = i; end < result->counter_count && same_end(&all[i], &all[end]); end++) {
+            if (all[end].delta == 0 && ++still)
+                continue;
+            fputs(shown++ ? ", " : "", out);
+            counter(&all[end], out);
+        }
+        if (still)
+            fprintf(out, "%s%zu unchanged", shown ? ", " : "", still);
+        fputs("</td></tr>\n", out);
+    }
+}
+
+static void counters(const struct study_run *run, FILE *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->result_count; i++)
+        count += run->results[i].counter_count;
+    if (!count)
+        return;
+    fputs("<h4>Counters of network devices</h4>\n<table class=\"facts\"><tbody>\n", out);
+    for (size_t i = 0; i < run->result_count; i++)
+        counters_of(&run->results[i], out);
+    fputs("</tbody></table>\n", out);
+}
+
 static void conditions(const struct study_run *run, FILE *out)
 {
     fputs(run->condition_count ? "<h4>Conditions</h4>\n<table class=\"facts\"><tbody>\n" : "", out);
@@ -271,6 +327,7 @@ static void describe_run(const struct plot_data *plots, size_t number, FILE *out
     machines(run, out);
     methods(run, out);
     interferences(run, out);
+    counters(run, out);
     fputs("</div></details>\n", out);
 }
 

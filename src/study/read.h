@@ -73,9 +73,9 @@ int read_list(struct reader *r, const json_t *object, const char *where, const c
 int read_objects(struct reader *r, const json_t *object, const char *where, const char *key,
                  const struct field *fields, size_t size, void *list, size_t *count);
 
-/* The counters of a result, if it has any, are as the schema says (read_counters.c). Nothing here
- * asks for them yet. */
-int check_counters(struct reader *r, const json_t *object, const char *where);
+/* The counters of a result, if it has any (read_counters.c). */
+int read_counters(struct reader *r, const json_t *object, const char *where,
+                  struct study_result *result);
 
 /* ---- the document (read_run.c) ---- */
 

@@ -289,7 +289,7 @@ static int read_more(struct reader *r, const json_t *object, const char *where,
     if (!status)
         status = read_member(r, object, where, "fabric", library_fields, result);
     if (!status)
-        status = check_counters(r, object, where);
+        status = read_counters(r, object, where, result);
     return status ? status : check_hints(r, object, where);
 }
 

@@ -46,6 +46,12 @@ struct study_part {
     double elapsed_s, bytes_per_s, messages_per_s; /* not a number: it was lost */
 };
 
+/* How far a counter of an end's network device came; not a number: not known. */
+struct study_counter {
+    const char *end, *device, *name;
+    double delta;
+};
+
 struct study_result {
     const char *test, *label, *layout;
     uint64_t size;
@@ -75,6 +81,8 @@ struct study_result {
     double memcpy_bytes_per_s, link_bytes_per_s;
     struct study_part *parts; /* the result is their sum; only with several */
     size_t part_count;
+    struct study_counter *counters; /* only if they were asked for */
+    size_t counter_count;
 };
 
 struct study_run {
@@ -140,6 +148,11 @@ int study_check_output(const struct study_run *runs, size_t count, const char *p
 void study_differences(const struct study_set *a, const struct study_set *b,
                        void (*visit)(void *arg, const char *name, const char *a, const char *b),
                        void *arg);
+
+/* Calls visit for every counter of errors that grew: by how much in all runs of the set together,
+ * and in how many. */
+int study_errors(const struct study_set *set,
+                 void (*visit)(void *arg, const struct study_counter *sum, size_t runs), void *arg);
 
 /* ---- comparing ---- */
 

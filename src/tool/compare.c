@@ -200,7 +200,8 @@ int spread_set(const struct study_set *set, const struct weft_options *options)
         printf(" %11s %11s %11s %9s\n", median, min, max, spread);
     }
     free(rows);
-    return shell_flush("the summary");
+    status = errors_print("these runs", set);
+    return status ? status : shell_flush("the summary");
 }
 
 /* ---- two sets ---- */
@@ -307,6 +308,11 @@ static int print_view(const struct view *v)
     printf(" %9s %20s %8s  %s\n", "Shift", "95% interval", "p", "Verdict");
     for (size_t i = 0; i < v->c->count; i++)
         print_shift(v, &names, &v->c->shifts[i]);
+    int status = errors_print("A", v->a);
+    if (!status)
+        status = errors_print("B", v->b);
+    if (status)
+        return status;
     print_verdict(v);
     return shell_flush("the comparison");
 }
@@ -319,6 +325,7 @@ static void write_side(struct json *j, const char *key, const struct study_set *
     json_text(j, "path", set->path);
     json_text(j, "tool", set->runs[0].tool);
     json_count(j, "runs", set->count);
+    errors_write(j, set);
     json_close(j, '}');
 }
 

@@ -53,4 +53,9 @@ int compare_sets(const struct study_set *a, const struct study_set *b,
 /* Prints the spread of the runs of one set. */
 int spread_set(const struct study_set *set, const struct weft_options *options);
 
+/* What network devices counted as errors in the runs of a set, called by its name: a line each; in
+ * a document, as a list. */
+int errors_print(const char *name, const struct study_set *set);
+void errors_write(struct json *j, const struct study_set *set);
+
 #endif

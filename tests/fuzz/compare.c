@@ -31,6 +31,13 @@ static void see(void *arg, const char *name, const char *was, const char *is)
     *(size_t *)arg += strlen(name) + strlen(was) + strlen(is);
 }
 
+static void see_errors(void *arg, const struct study_counter *sum, size_t runs)
+{
+    const struct study_set *set = arg;
+    if (!sum->end || !sum->name || !(sum->delta > 0) || !runs || runs > set->count)
+        abort();
+}
+
 /* The promises of the door. */
 static void check(const struct study_comparison *c)
 {
@@ -64,6 +71,7 @@ static void compare(struct study_run *runs, size_t count, bool force)
     if (!study_spread(&b, &terms, &rows, &seen))
         free(rows);
     study_differences(&a, &b, see, &seen);
+    study_errors(&b, see_errors, &b);
 }
 
 static void draw(const struct study_run *runs, size_t count)

@@ -21,6 +21,28 @@ ONE = {
     "batch": documents.batch(BATCH, **SMALL),
     "interrupted": documents.document(state="interrupted", complete=False, server=False, **SMALL),
 }
+
+
+def counted(document, errors):
+    """With counters of a network device at both ends."""
+    for result in document["results"]:
+        result["counters"] = [{end: {"device": "cxi0", "why": "",
+                                     "deltas": {"rx_ok_octets": 100, "rx_errors": errors, "tx_retries": None}}
+                               for end in ("client", "server")}]
+    documents.validate(document)
+    return document
+
+
+def huge(document):
+    """With the largest numbers that there are."""
+    for result in document["results"]:
+        result.update({"min_us": 1.7e308, "max_us": 1.7e308, "median_us": 1.7e308, "mean_us": 1.7e308})
+        for percentile in result["percentiles"]:
+            percentile.update({"us": 1.7e308, "low_us": 1.7e308, "high_us": 1.7e308})
+    return document
+
+
+ONE["counted"] = counted(documents.document(**SMALL), 3)
 FIRST = pathlib.Path(documents.__file__).parent / "version-1"
 for _path in FIRST.glob("*.json"):
     ONE[f"first_{_path.stem}"] = json.loads(_path.read_text(encoding="utf-8"))
@@ -40,6 +62,8 @@ def main():
                        for i in range(10)],
             "few": [documents.document(seed=i, method="stream", tool="ucx_perftest", **SMALL)
                     for i in range(2)],
+            "counted": [counted(documents.document(seed=i, **SMALL), i) for i in range(4)],
+            "huge": [documents.document(**SMALL), huge(documents.document(seed=1, **SMALL))],
             "different": [ONE["latency"], ONE["stream"]]}
     (folder / "compare").mkdir(parents=True, exist_ok=True)
     for name, runs in sets.items():

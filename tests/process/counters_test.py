@@ -82,6 +82,28 @@ def readers_take_a_document_with_counters():
 
 
 @test
+def errors_that_grew_are_in_comparisons_and_pages():
+    paths = [os.path.join(tap.folder(), name) for name in ("a.json", "b.json")]
+    for path in paths:
+        ended(run(LAT, *LO, *QUICK, "-s", "8:16", "--report-counters", "--json", path), 0)
+    whole = schema.read(pathlib.Path(paths[1]).read_text(encoding="utf-8"))
+    for result, errors in zip(whole["results"], (3, 4)):
+        result["counters"][0]["server"]["deltas"]["rx_errors"] = errors
+    pathlib.Path(paths[1]).write_text(schema.json.dumps(whole), encoding="utf-8")
+    done = ended(run(WEFT, "compare", *paths), 5)
+    equal(re.findall("^Errors.*", done.out, re.M), ["Errors in B: server lo: rx_errors +7 in 1 of 1 run"], done)
+    found = schema.read(ended(run(WEFT, "compare", *paths, "--json", "-"), 5).out, "weft-comparison")
+    equal((found["a"]["errors"], found["b"]["errors"]),
+          ([], [{"end": "server", "device": "lo", "counter": "rx_errors", "delta": 7, "runs": 1}]))
+    page = os.path.join(tap.folder(), "page.html")
+    ended(run(WEFT, "report", *paths, "-o", page), 0)
+    text = pathlib.Path(page).read_text(encoding="utf-8")
+    equal(text.count("<h4>Counters of network devices</h4>"), 2)
+    for words in ("<td>server lo</td>", '<span class="badge bad">rx_errors +4</span>', " unchanged</td>"):
+        check(words in text, words)
+
+
+@test
 def a_name_that_neither_end_has_is_refused_at_both_before_anything_is_timed():
     server = Server(LAT, "-d", "ofi:tcp/lo")
     client = ended(Client(LAT, server, "-d", "ofi:tcp/lo", "--report-counters=rx_bytes,rx_byte"), 2)
