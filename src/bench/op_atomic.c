@@ -341,12 +341,12 @@ static int atomic_can(const struct spec *spec, const struct fabric_facts *facts,
                 space + 1);
 }
 
-static const struct op_words words = {.help = {"Atomic", "AMOs"},
+static const struct op_words words = {.help = {.Op = "Atomic", .ops = "AMOs"},
                                       .many = "Ops",
                                       .number = "OpNum",
                                       .size = "AMO Size[B]",
                                       .size_width = 11};
-static const struct op_words list_words = {.help = {"Atomic", "AMOs"},
+static const struct op_words list_words = {.help = {.Op = "Atomic", .ops = "AMOs"},
                                            .many = "Ops",
                                            .size = "AMO Size[B]",
                                            .size_width = 12,

@@ -48,7 +48,7 @@ static int read_check(const struct spec *spec)
                : 0;
 }
 
-static const struct op_words words = {.help = {"Read", "reads"},
+static const struct op_words words = {.help = {.Op = "Read", .ops = "reads"},
                                       .ucx = "get",
                                       .many = "Reads",
                                       .number = "ReadNum",

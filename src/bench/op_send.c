@@ -145,7 +145,7 @@ static int send_echo(void *arg)
     return reply(run);
 }
 
-static const struct op_words words = {.help = {"Send", "sends"},
+static const struct op_words words = {.help = {.Op = "Send", .ops = "sends"},
                                       .many = "Sends",
                                       .number = "SendNum",
                                       .size = "Bytes",

@@ -147,7 +147,7 @@ static int answer(struct run *run, const struct msg *ask, struct msg *reply)
     return status ? status : msg_print(reply, "good=1\n");
 }
 
-static const struct op_words words = {.help = {"Send", "sends"},
+static const struct op_words words = {.help = {.Op = "Send", .ops = "sends"},
                                       .many = "Sends",
                                       .number = "SendNum",
                                       .size = "Send Size[B]",

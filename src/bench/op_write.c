@@ -147,7 +147,7 @@ static int write_answer(struct run *run, const struct msg *ask, struct msg *answ
     return status ? status : msg_print(answer, "good=1\n");
 }
 
-static const struct op_words words = {.help = {"Write", "writes"},
+static const struct op_words words = {.help = {.Op = "Write", .ops = "writes"},
                                       .ucx = "put",
                                       .many = "Writes",
                                       .number = "WriteNum",

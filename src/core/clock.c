@@ -52,6 +52,7 @@ static bool cycles_invariant(void)
 static void both_clocks(uint64_t *ticks, uint64_t *raw_ns)
 {
     uint64_t narrowest = UINT64_MAX;
+    *ticks = *raw_ns = 0;
     for (int i = 0; i < 20; i++) {
         uint64_t before = clock_raw_ns();
         uint64_t between = clock_cycles();

@@ -163,9 +163,10 @@ struct counters_of {
 static void add_name(void *arg, const char *name)
 {
     struct counters *c = ((struct counters_of *)arg)->counters;
-    if (c->count == COUNTERS_MOST || counters_find(c, name))
+    size_t length = strlen(name);
+    if (c->count == COUNTERS_MOST || length >= COUNTER_NAME || counters_find(c, name))
         return;
-    snprintf(c->list[c->count++].name, COUNTER_NAME, "%s", name);
+    memcpy(c->list[c->count++].name, name, length + 1);
 }
 
 bool counters_listed(const char *which)

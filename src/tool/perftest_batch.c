@@ -109,14 +109,15 @@ static bool descend(struct product *p, int level, const struct opt_set *outer, c
     const struct batch *file = &p->files[level];
     for (size_t i = 0; i < file->count && more; i++) {
         char joined[PRODUCT_LABELS];
-        if (file->lines[i].error)
+        /* A line with too long a label is an error, so they fit. */
+        if (file->lines[i].error ||
+            (size_t)snprintf(joined, sizeof joined, "%s%s%s", labels, level ? "\n" : "",
+                             file->lines[i].words[0]) >= sizeof joined)
             continue;
         options = *(const struct perftest *)outer->base;
         set = *outer;
         set.base = &options;
         apply_line(&file->lines[i], &set);
-        snprintf(joined, sizeof joined, "%s%s%s", labels, level ? "\n" : "",
-                 file->lines[i].words[0]);
         p->at[level] = &file->lines[i];
         more = descend(p, level + 1, &set, joined, visitor);
     }
