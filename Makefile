@@ -51,6 +51,7 @@ bench: need-build need-bench all
 	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/libfabric.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/output.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/threads.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
 	@tests/support/lint.sh $(BUILD)

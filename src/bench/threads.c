@@ -353,6 +353,8 @@ int threads_ready(struct session *s, const struct spec *spec, const char *memory
     if (s->threads && (count != s->threads->count || s->peer != s->threads->whole))
         threads_end(s);
     s->cpu.crowded = count > 1 && crowded(s, one_machine ? 2 * count : count);
+    if (s->cpu.crowded && s->peer->runs <= 1)
+        warn("more threads than CPUs: they take turns, and times include waiting for a CPU");
     if (count < 2)
         return 0;
     int status = s->threads ? 0 : make_all(s, count);

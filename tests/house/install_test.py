@@ -176,7 +176,14 @@ def the_example_runs_with_what_pkg_config_says():
 @tap.test
 def every_example_is_tried():
     equal(sorted(path.name for path in (SOURCE / "examples").iterdir()),
-          ["read_latency.c", "session.c", "two_threads.c"])
+          ["four_threads.c", "read_latency.c", "session.c", "two_threads.c"])
+
+
+@tap.test
+def the_example_of_four_threads_adds_them_up():
+    line, = tap.lines_of(run(example("four_threads.c")))
+    check(re.fullmatch(r"400000 messages by 4 threads over soft .*: \d+ MB/s, \d+ messages a second",
+                       line), line)
 
 
 @tap.test

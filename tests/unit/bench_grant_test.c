@@ -140,6 +140,38 @@ static void more_memory_is_refused(void **state)
     assert_int_equal(grant_amounts(&most, &spec, "2M"), -EDQUOT);
 }
 
+static void threads_are_bounded_and_their_buffers_count_together(void **state)
+{
+    struct spec spec = spec_of("write", "stream");
+    struct bounds most = {.threads = 4}, open = {0};
+    (void)state;
+    spec.threads = 4;
+    assert_int_equal(grant_amounts(&most, &spec, "host"), 0);
+    spec.threads = 5;
+    assert_int_equal(grant_amounts(&most, &spec, "host"), -EDQUOT);
+    assert_contains(fail_reason(),
+                    "5 threads, and the server allows 4: start it with --max-threads 5");
+    bounds_fill(&open);
+    assert_true(open.threads >= 1);
+    most = (struct bounds){.memory = 4 * run_buffer_bytes(&spec)};
+    assert_int_equal(grant_amounts(&most, &spec, "host"), -EDQUOT);
+    spec.threads = 4;
+    assert_int_equal(grant_amounts(&most, &spec, "host"), 0);
+}
+
+/* From outside: whatever the sender says. */
+static void a_number_of_threads_that_cannot_be_is_no_spec(void **state)
+{
+    static const char *const wrong[] = {"0", "129", "4294967297", "-1", "two", ""};
+    struct spec spec = spec_of("write", "stream");
+    (void)state;
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        struct msg text;
+        assert_int_equal(msg_print(&text, "threads=%s\n", wrong[i]), 0);
+        assert_int_not_equal(spec_decode(&spec, &text), 0);
+    }
+}
+
 static void samples_that_a_server_would_keep_count(void **state)
 {
     (void)state;
@@ -163,6 +195,8 @@ int main(void)
         cmocka_unit_test(another_interface_than_the_one_it_was_reached_on_is_refused),
         cmocka_unit_test(without_bounds_everything_is_granted),
         cmocka_unit_test(bounds_left_open_are_filled),
+        cmocka_unit_test(threads_are_bounded_and_their_buffers_count_together),
+        cmocka_unit_test(a_number_of_threads_that_cannot_be_is_no_spec),
         cmocka_unit_test(a_longer_timeout_is_refused),
         cmocka_unit_test(more_memory_is_refused),
         cmocka_unit_test(samples_that_a_server_would_keep_count),

@@ -171,6 +171,36 @@ static void choices_are_allowed_cpus_one_thread_of_each_core_first(void **state)
     assert_int_equal(cpus[count - 1], first);
 }
 
+static void a_list_has_its_cpus_in_the_order_typed(void **state)
+{
+    static const struct {
+        const char *typed, *whole;
+    } lists[] = {{"0", "0"},       {"3,1", "3,1"}, {"0,2-4", "0,2,3,4"}, {"7-7", "7"},
+                 {"near", "near"}, {"1,1", "1,1"}, {"65535", "65535"}};
+    struct cpu_list list;
+    char text[64];
+    (void)state;
+    for (size_t i = 0; i < LENGTH(lists); i++) {
+        assert_int_equal(cpu_list_parse(&list, lists[i].typed, "--cpu"), 0);
+        cpu_list_text(&list, text, sizeof text);
+        assert_string_equal(text, lists[i].whole);
+        assert_int_equal(list.near, strcmp(lists[i].typed, "near") == 0);
+    }
+}
+
+static void what_is_no_list_of_cpus_is_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "",    ",",      "0,",     ",0",    "3-1", "0-",    "-1",
+        "0 1", "near,0", "0-1024", "65536", "0x1", "1-2-3", "99999999999999999999999"};
+    struct cpu_list list;
+    (void)state;
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        assert_int_equal(cpu_list_parse(&list, wrong[i], "--cpu"), -EINVAL);
+        assert_contains(fail_reason(), "--cpu \"");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +208,8 @@ int main(void)
         cmocka_unit_test(the_pair_is_two_cpus_where_there_are_two),
         cmocka_unit_test(a_pinned_thread_has_one_cpu_and_says_which),
         cmocka_unit_test(pinning_to_a_cpu_that_is_not_there_is_refused),
+        cmocka_unit_test(a_list_has_its_cpus_in_the_order_typed),
+        cmocka_unit_test(what_is_no_list_of_cpus_is_refused),
         ON_FILES(the_cpus_near_a_nic_are_those_of_its_node),
         ON_FILES(choices_are_allowed_cpus_one_thread_of_each_core_first),
     };
