@@ -94,13 +94,9 @@ int run_backoff(struct run *run, struct backoff *backoff)
     return look_around(run, backoff);
 }
 
-int run_idle(struct run *run, int found)
+int run_idle_slowly(struct run *run)
 {
     struct inflight *f = &run->flight;
-    if (found) {
-        f->armed = false;
-        return found < 0 ? found : 0;
-    }
     if (run->nap.on) {
         int got = nap(run, &f->armed, true);
         return got ? got : ++f->idle % (2 * NAPS_PER_LOOK) == 0;
@@ -253,6 +249,14 @@ static int take(struct run *run, const struct completion *c)
         got = next_step(run, c);
     run->flight.pending -= got == DONE;
     return got < 0 ? got : 0;
+}
+
+int flight_poll_one(struct run *run)
+{
+    struct completion completion;
+    int got = run->fabric->poll(run->handle, &completion, 1);
+    int status = got > 0 ? take(run, &completion) : 0;
+    return status ? status : got;
 }
 
 int flight_poll(struct run *run)

@@ -61,7 +61,7 @@ static int am_arrival(struct run *run, const struct completion *c)
 
 static int am_arrived(struct run *run, uint64_t number)
 {
-    int got = run->flight.arrivals >= number ? 1 : flight_poll(run);
+    int got = run->flight.arrivals >= number ? 1 : flight_poll_one(run);
     return got < 0 ? got : run->flight.arrivals >= number;
 }
 

@@ -123,13 +123,22 @@ int run_backoff(struct run *run, struct backoff *backoff);
 
 /* Target, after a look that found so many, or failed: without any, yields if the ends share a CPU,
  * or sleeps as above. What a progress function returns. */
-int run_idle(struct run *run, int found);
+int run_idle_slowly(struct run *run);
+static inline int run_idle(struct run *run, int found)
+{
+    if (!found)
+        return run_idle_slowly(run);
+    run->flight.armed = false;
+    return found < 0 ? found : 0;
+}
 
 /* Which descriptor to sleep on, if the spec asks for it. */
 int run_nap_open(struct run *run);
 
 /* One poll, and what it brought, acknowledgements included; how many came, or -errno. */
 int flight_poll(struct run *run);
+/* The same of one, where one is all that may come and nothing is acknowledged. */
+int flight_poll_one(struct run *run);
 /* What a call that was not done at once leaves to do; counted until it completes. */
 int flight_post_slowly(struct run *run, int got);
 /* Polls until no more than so many are under way, and so many not acknowledged. */

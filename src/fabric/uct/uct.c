@@ -7,6 +7,8 @@
 #include <string.h>
 #include <ucs/config/global_opts.h>
 
+enum { SPINS = 8 };
+
 const struct fabric_host *weft_uct_host;
 
 /* ---- errors ---- */
@@ -82,6 +84,7 @@ static void prepare(struct weft_uct *l, const struct fabric_facts *facts,
     memcpy(l->amo, facts->amo, sizeof l->amo);
     l->worker = l->port.worker;
     l->settle = weft_uct_settle(&l->port);
+    l->spins = l->port.place.type == UCT_DEVICE_TYPE_SHM ? SPINS : 1;
     l->looks = want->looks;
     l->events_on = want->events;
     l->needs_memh = l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_MEMH;

@@ -172,6 +172,7 @@ struct weft_uct {
     struct completion *events;
     struct completion *sink, *sink_end; /* where a poll that is under way wants arrivals */
     size_t put_max[LAYOUTS], get_max[LAYOUTS], am_max[LAYOUTS];
+    unsigned spins; /* looks of a poll, at least 1 */
     enum settle settle;
     bool looks, events_on, needs_memh, draining;
     bool hears, renewed; /* active messages; the interface is there */
