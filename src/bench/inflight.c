@@ -77,7 +77,10 @@ static int backoff_asleep(struct run *run, struct backoff *backoff)
 {
     int got = nap(run, &backoff->armed, false);
     bool looks = got || backoff->polls % (2 * NAPS_PER_LOOK) == 0;
-    return got < 0 || !looks ? got : look_around(run, backoff);
+    if (got < 0 || !looks)
+        return got;
+    sched_yield(); /* woken so often, it may not have slept at all */
+    return look_around(run, backoff);
 }
 
 int run_backoff(struct run *run, struct backoff *backoff)
@@ -99,7 +102,10 @@ int run_idle_slowly(struct run *run)
     struct inflight *f = &run->flight;
     if (run->nap.on) {
         int got = nap(run, &f->armed, true);
-        return got ? got : ++f->idle % (2 * NAPS_PER_LOOK) == 0;
+        bool looks = ++f->idle % (2 * NAPS_PER_LOOK) == 0;
+        if (looks)
+            sched_yield();
+        return got ? got : looks;
     }
     if (++f->idle % (run->yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
         sched_yield();

@@ -11,7 +11,7 @@ from tap import check, ended, equal, header_value, run, sentences, test
 PERF = tap.tool_path("ucx_perftest")
 TIMEOUT_S, GRACE_S = 1, 4
 # For each fabric: the tests of ucx_perftest and the CXI tools that can sleep on it.
-ALL_TESTS = ("am_lat", "am_bw", "put_lat", "put_bw", "add_lat", "get", "fadd")
+ALL_TESTS = ("tag_lat", "tag_sync_bw", "am_lat", "am_bw", "put_lat", "put_bw", "add_lat", "get", "fadd")
 ALL_WORDS = ("write", "read", "send", "atomic")
 FABRICS = {"soft": (ALL_TESTS, ALL_WORDS),
            "uct:posix": (("am_lat", "am_bw", "put_bw", "get"), ALL_WORDS),
@@ -39,8 +39,9 @@ def there(process):
 
 
 def said_cpu(process):
-    """One line on the CPU time, and nothing else but the choice of a layout, is on stderr."""
-    said = [line for line in sentences(process) if ": data layout " not in line]
+    """One line on the CPU time, and nothing else but what was chosen, is on stderr."""
+    said = [line for line in sentences(process)
+            if ": data layout " not in line and ": tag messages: " not in line]
     equal([": CPU time per " in line for line in said], [True], process)
 
 
@@ -74,6 +75,13 @@ def long_messages_and_lists_sleep_too():
             size = () if name == "cxi_atomic_bw" else ("-s", "4096")
             said_cpu(there(run(tap.tool_path(name), "--local", "-d", "soft", "-e", "-n", "5", "--verify",
                                *size, *args)))
+
+
+@test
+def threads_sleep_too():
+    process = there(run(PERF, "--local", "-x", "soft", "-t", "am_lat", "-n", "200", "-w", "20", "-T", "2",
+                        "-E", "sleep", "--verify"))
+    check(": CPU time per am: size 8, client " in process.err, process)
 
 
 @test
