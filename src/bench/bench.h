@@ -38,7 +38,8 @@ enum {
     OP_ASKS = 64,       /* verifying asks the other end, which must not be busy itself */
     OP_REPEATS = 128,   /* within one sample it does without its `before` */
     OP_ARRIVES = 256,   /* what comes in completes here: where nobody answers, its echo does */
-    OP_AUTOMATIC = 512  /* the fabric chooses the layout, by size */
+    OP_AUTOMATIC = 512, /* the fabric chooses the layout, by size */
+    OP_SETTLES = 1024   /* streams: may complete here alone, if a flush follows */
 };
 
 /* Initiator, outside the timing, around an operation that is then alone and whose data is checked;

@@ -41,7 +41,8 @@ int session_layout(const struct session *s, const struct spec *spec)
 {
     const struct op *op = op_of(spec);
     struct spec candidate = *spec;
-    if (spec->data.layout || !method_of(spec)->ucx || op->traits & OP_AUTOMATIC)
+    if (spec->data.layout || !method_of(spec)->ucx || op->traits & OP_AUTOMATIC ||
+        s->facts.why_no_layouts)
         return spec->data.layout;
     int usual = 0;
     for (int k = 0; k < LAYOUTS; k++) {
@@ -66,6 +67,8 @@ static int can_layout(const struct session *s, const struct spec *spec, const st
     int layout = spec->data.layout - 1;
     const char *name = fabric_layout_names[layout], *form = form_of(s);
     char has[64] = "";
+    if (s->facts.why_no_layouts)
+        return fail(-ENOTSUP, "%s takes no layout %s: %s", form, name, s->facts.why_no_layouts);
     for (int i = 0; i < LAYOUTS; i++)
         if (most[i])
             snprintf(has + strlen(has), sizeof has - strlen(has), "%s%s", *has ? ", " : "",

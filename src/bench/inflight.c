@@ -317,6 +317,15 @@ int flight_until(struct run *run, unsigned pending, uint64_t unacked)
     return 0;
 }
 
+int flight_settle(struct run *run)
+{
+    struct xfer all = {.length = 0};
+    int status = flight_until(run, 0, 0);
+    if (status || !(run->xfer.how & HINT(LOCAL)))
+        return status;
+    return run_aside(run, run->fabric->flush, &all);
+}
+
 /* ---- the target ---- */
 
 static int progress(void *arg)

@@ -17,14 +17,14 @@ static unsigned most_pending(const struct run *run)
     bool late = run->op->traits & (OP_RETURNS | OP_AUTOMATIC) || spec->amo.fetching;
     if (run->verify)
         return 0;
-    if (spec->data.layout - 1 != LAYOUT_ZCOPY && !late)
+    if (spec->data.layout && spec->data.layout - 1 != LAYOUT_ZCOPY && !late)
         asked = depth;
     return (unsigned)(asked > depth ? depth : asked) - 1;
 }
 
 static int stop_clock(struct run *run, uint64_t first, bool final)
 {
-    int status = flight_until(run, 0, 0);
+    int status = flight_settle(run);
     return status ? status : meter_report(run, run->flight.number - first, final);
 }
 
@@ -212,7 +212,7 @@ static int initiate(struct run *run)
     if (!status)
         status = meter_until_all(run, iterate);
     if (!status)
-        status = flight_until(run, 0, 0);
+        status = flight_settle(run);
     if (status)
         return status;
     uint64_t first = f->number;
@@ -222,10 +222,12 @@ static int initiate(struct run *run)
     if (!status)
         status = meter_until_all(run, iterate);
     if (!status)
-        return flight_until(run, 0, 0);
+        return flight_settle(run);
     if (status != -EINTR)
         return status;
-    uint64_t got = f->ack.local ? f->acked : f->number - f->pending;
+    uint64_t got = f->ack.local                  ? f->acked
+                   : run->xfer.how & HINT(LOCAL) ? first + run->meter.done
+                                                 : f->number - f->pending;
     meter_report(run, got > first ? got - first : 0, true);
     return fail(status, "interrupted");
 }

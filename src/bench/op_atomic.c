@@ -354,9 +354,10 @@ static const struct op_words list_words = {.help = {.Op = "Atomic", .ops = "AMOs
 
 #define ATOMIC                                                                                     \
     .name = "atomic", .verb = VERB_ATOMIC, .verbs = VERB(ATOMIC) | VERB(WRITE),                    \
-    .traits = OP_STREAMS | OP_STEPS | OP_HALVES | OP_NO_LAYOUTS | OP_ASKS | OP_REPEATS, .legs = 1, \
-    .label = atomic_label, .called = atomic_called, .check = atomic_check, .can = atomic_can,      \
-    .prepare = atomic_prepare, .target = {.answer = atomic_answer},                                \
+    .traits =                                                                                      \
+        OP_STREAMS | OP_STEPS | OP_HALVES | OP_NO_LAYOUTS | OP_ASKS | OP_REPEATS | OP_SETTLES,     \
+    .legs = 1, .label = atomic_label, .called = atomic_called, .check = atomic_check,              \
+    .can = atomic_can, .prepare = atomic_prepare, .target = {.answer = atomic_answer},             \
     .list = {.form = &op_atomic_list, .front = front},                                             \
     .verify = {.before = atomic_before, .after = atomic_after, .here = atomic_after}
 

@@ -158,7 +158,7 @@ static const struct op op_write_list;
 
 #define WRITE                                                                                      \
     .name = "write", .words = &words, .verb = VERB_WRITE, .verbs = VERB(WRITE),                    \
-    .traits = OP_STREAMS | OP_ASKS, .legs = 1, .prepare = write_prepare,                           \
+    .traits = OP_STREAMS | OP_ASKS | OP_SETTLES, .legs = 1, .prepare = write_prepare,              \
     .target = {.answer = write_answer}, .list = {.form = &op_write_list},                          \
     .verify = {.before = write_before, .after = write_after, .here = write_here}
 

@@ -62,9 +62,11 @@ unsigned run_hints(const struct run *run)
         hint_judge(&question, (enum hint)hint, &state);
         hints |= state.holds ? 1U << hint : 0;
     }
-    /* There the layout decides. */
+    /* There the layout decides, and a flush or an answer proves what has arrived. */
     if (run->method->ucx)
         hints &= ~HINT(INLINE);
+    if (run->method->ucx && !run->verify && run->op->traits & OP_SETTLES)
+        hints |= HINT(LOCAL) & run->session->facts.honours;
     return layouts ? hints | LAYOUT_HINT(run->spec->data.layout - 1) : hints;
 }
 
@@ -149,6 +151,9 @@ static const char *proves(const struct run *run)
         return "the target has acknowledged the message";
     if (run->op->proves)
         return run->op->proves;
+    if (run->method->ucx && run_hints(run) & HINT(LOCAL))
+        return "our buffer may be used again; before a row, a flush has shown that the target has "
+               "all of it";
     return fabric[run->op->verb] ? fabric[run->op->verb] : "";
 }
 

@@ -144,6 +144,9 @@ int flight_post_slowly(struct run *run, int got);
 /* Polls until no more than so many are under way, and so many not acknowledged. */
 int flight_until(struct run *run, unsigned pending, uint64_t unacked);
 
+/* What was posted is in the target's memory, also what has completed here alone. */
+int flight_settle(struct run *run);
+
 /* Posts an operation, counted in flight.pending until it completes. */
 static inline int flight_post(struct run *run)
 {

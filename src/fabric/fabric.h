@@ -95,6 +95,10 @@ struct fabric_ops {
     int (*batch)(struct fabric *fabric, enum verb verb, const struct xfer *first,
                  const struct fabric_batch *batch);
 
+    /* All writes and atomics posted before, with HINT_LOCAL too, are in the target's memory; its
+     * completion has VERB_WRITE. NULL: HINT_LOCAL is not honoured. */
+    int (*flush)(struct fabric *fabric, const struct xfer *xfer);
+
     /* Messages that find their receive by its tag. tsend may come before it: the fabric keeps up
      * to facts.max_unexpected of them, then it has no room. */
     int (*tsend)(struct fabric *fabric, const struct xfer *xfer); /* our buffer may be reused; SYNC:

@@ -42,6 +42,8 @@ enum hint {
     HINT_SYNC, /* a tagged send completes only when the receiver has matched it */
     HINT_LEND, /* a stream's bytes are lent where the fabric has them, in completion.data, until the
                   next poll */
+    HINT_LOCAL, /* a write or an atomic completes when our buffer may be reused: `flush` proves the
+                   rest */
     HINTS
 };
 #define HINT(name) (1U << HINT_##name)
@@ -127,6 +129,7 @@ struct fabric_facts {
     size_t batch_max; /* bytes up to which `batch` takes an operation */
     size_t layout_max[VERBS][LAYOUTS]; /* bytes that a write, a read, or an active message with its
                                           header may have in a layout; 0: has no such layout */
+    const char *why_no_layouts;        /* NULL: one can be asked for; else the fabric chooses */
     size_t max_header;                 /* of an active message in layout ZCOPY */
     unsigned depth;                    /* operations in flight */
     uint64_t tag_bits;                 /* that tags may have */

@@ -23,6 +23,21 @@ static inline struct in6_addr ip_of(int family, const void *bytes)
     return ip;
 }
 
+/* From the device address of UCX's tcp: a byte of flags, one of the family, and the IP address,
+ * unless flag 1 says that it is a loopback address. False if it makes no sense. */
+static inline bool ip_of_ucx(const unsigned char *device, size_t length, struct in6_addr *ip)
+{
+    enum { FLAGS, FAMILY, IP, LOOPBACK = 1 };
+    *ip = in6addr_loopback;
+    if (length > FLAGS && device[FLAGS] & LOOPBACK)
+        return true;
+    if ((length < IP + sizeof(struct in_addr) || device[FAMILY] != AF_INET) &&
+        (length < IP + sizeof *ip || device[FAMILY] != AF_INET6))
+        return false;
+    *ip = ip_of(device[FAMILY], device + IP);
+    return true;
+}
+
 /* From text, "10.0.0.1", "fe80::1%eth0"; false if it is no address. */
 static inline bool ip_parse(const char *text, struct in6_addr *ip)
 {

@@ -139,6 +139,22 @@ void end_close(struct end *end)
 
 static const struct peer_terms terms = {.timeout_ms = SILENCE_MS};
 
+/* A target that has not begun. A library may have threads by the time a test wants another one, and
+ * no process is to be forked then: what they hold at that moment is held in the child for good. */
+static struct {
+    struct pair pair;
+    int gate; /* a byte begins it, the end of the line ends it */
+} spare;
+
+/* The child of a later fork must not hold what keeps it waiting. */
+static void close_spare(void)
+{
+    if (!spare.pair.target)
+        return;
+    close(spare.gate);
+    peer_close(spare.pair.peers[PEER_CLIENT]);
+}
+
 /* With second, the target waits for another initiator too. */
 static int start(struct pair *pair, struct peer *second[2])
 {
@@ -150,6 +166,7 @@ static int start(struct pair *pair, struct peer *second[2])
         peer_close(pair->peers[PEER_CLIENT]);
         if (second)
             peer_close(second[PEER_CLIENT]);
+        close_spare();
         rank = PEER_SERVER;
         target_main(pair->peers[PEER_SERVER], second ? second[PEER_SERVER] : NULL);
     }
@@ -168,11 +185,33 @@ static int join(struct pair *pair)
     return status;
 }
 
+static int make_spare(void)
+{
+    int line[2];
+    char byte;
+    if (peer_threads(spare.pair.peers, &terms) || pipe(line))
+        return -1;
+    fflush(NULL);
+    spare.pair.target = fork();
+    if (spare.pair.target == 0) {
+        close(line[1]);
+        peer_close(spare.pair.peers[PEER_CLIENT]);
+        if (read(line[0], &byte, 1) != 1)
+            _exit(0);
+        rank = PEER_SERVER;
+        target_main(spare.pair.peers[PEER_SERVER], NULL);
+    }
+    close(line[0]);
+    peer_close(spare.pair.peers[PEER_SERVER]);
+    spare.gate = line[1];
+    return 0;
+}
+
 int pair_open(void **state)
 {
     struct pair *pair = calloc(1, sizeof *pair);
     *state = pair;
-    return pair && !start(pair, NULL) ? join(pair) : -1;
+    return pair && !make_spare() && !start(pair, NULL) ? join(pair) : -1;
 }
 
 int pair_open_asleep(void **state)
@@ -185,8 +224,11 @@ int pair_open_asleep(void **state)
 
 int pair_target(struct pair *pair)
 {
-    *pair = (struct pair){0};
-    return start(pair, NULL);
+    *pair = spare.pair;
+    bool begun = pair->target && write(spare.gate, "", 1) == 1;
+    close(spare.gate);
+    spare.pair.target = 0;
+    return begun ? 0 : -1;
 }
 
 /* Ends the target; its exit status says whether it was content. */
@@ -209,6 +251,10 @@ int pair_close(void **state)
 {
     struct pair *pair = *state;
     pair_leave(pair);
+    close_spare();
+    if (spare.pair.target)
+        waitpid(spare.pair.target, NULL, 0);
+    spare.pair.target = 0;
     if (pair->second) {
         kill(pair->second, SIGKILL);
         waitpid(pair->second, NULL, 0);

@@ -56,7 +56,7 @@ breaches() {
 # Vendors' headers belong into modules alone.
 vendor_breaches() {
     grep -rnE '^ *# *include *<(rdma|uct|ucs|ucp|infiniband|cuda|hip|level_zero|mpi)' src tools \
-        --include='*.[ch]' | grep -vE '^src/(fabric/(ofi|uct|cxi)|memory|peer/mpi)'
+        --include='*.[ch]' | grep -vE '^src/(fabric/(ofi|uct|ucp|cxi)|memory|peer/mpi)'
 }
 
 # A door is read by everybody: it is there, and short.

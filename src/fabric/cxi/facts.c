@@ -64,6 +64,7 @@ static void say_why_not(struct fabric_facts *facts)
 {
     facts->why_not[HINT_HRP] = "the service has no profile for it";
     facts->why_not[HINT_SYNC] = "tagged messages have not been tried on this fabric";
+    facts->why_not[HINT_LOCAL] = "an acknowledgement is from the target";
     facts->why_not[HINT_LEND] = "the NIC has no streams of bytes";
     facts->why_no_events = "waiting for the NIC's interrupts has not been tried";
     facts->why_not[HINT_BCOPY] = "the NIC takes bytes from the command or from where they lie";

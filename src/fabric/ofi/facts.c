@@ -91,6 +91,7 @@ static void hints(const struct fi_info *info, const struct fabric_want *want,
     if (info->domain_attr->cq_data_size >= sizeof(uint32_t))
         facts->honours |= HINT(SYNC);
     facts->why_not[HINT_SYNC] = "it takes remote completion data";
+    facts->why_not[HINT_LOCAL] = "a completion is asked for at delivery";
     facts->why_not[HINT_LEND] = "libfabric has no streams of bytes";
     facts->why_not[HINT_SHORT] = "the provider has no inject";
     facts->why_not[HINT_LL] = weft_ofi_is(info, "cxi") ? "the provider decides: FI_CXI_LLRING_MODE"

@@ -38,7 +38,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     *facts = (struct fabric_facts){
         .verbs = VERB(WRITE) | VERB(READ) | VERB(SEND) | VERB(RECV) | VERB(ATOMIC) | VERB(AM) |
                  VERB(TSEND) | VERB(TRECV),
-        .honours = ((1U << HINTS) - 1) & ~(HINT(HRP) | HINT(LEND)),
+        .honours = ((1U << HINTS) - 1) & ~(HINT(HRP) | HINT(LEND) | HINT(LOCAL)),
         .target_polls = VERB(SEND) | VERB(AM) | VERB(TSEND),
         .wakes = ((1U << VERBS) - 1) & ~VERB(READ),
         .max_inline = SOFT_IDC,
@@ -59,6 +59,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
     };
     soft_describe_path(facts);
     facts->why_not[HINT_HRP] = "the software NIC has no switch that could acknowledge";
+    facts->why_not[HINT_LOCAL] = "the software NIC copies at once";
     facts->why_not[HINT_LEND] = "the software NIC has no streams of bytes";
     facts->proves[VERB_SEND] = "the message is on its way in shared memory, and the source may be "
                                "reused; by rendezvous: the target has pulled it";

@@ -190,6 +190,7 @@ static void hints(const struct weft_uct_port *port, struct fabric_facts *facts)
     facts->why_not[HINT_HRP] = "UCT has no high-rate puts";
     facts->why_not[HINT_RESTRICTED] = "UCT has one order of operations";
     facts->why_not[HINT_SYNC] = "UCT has no tagged messages: fabric ucp has";
+    facts->why_not[HINT_LOCAL] = "UCT's completions are told apart by the transport";
     facts->why_not[HINT_LEND] = "UCT has no streams of bytes: fabric ucp has";
     facts->why_not[HINT_MATCHING] = "UCT names memory by its key";
     facts->why_not[HINT_RENDEZVOUS] = facts->verbs & VERB(SEND)

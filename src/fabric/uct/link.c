@@ -274,24 +274,15 @@ static int unreachable(const struct weft_uct *l)
                                    : "");
 }
 
-/* A stranger must not make this end connect to somebody else. The address of tcp is a byte of
- * flags, one of the family, and the IP address, unless flag 1 says that it is a loopback address.
- */
+/* A stranger must not make this end connect to somebody else. */
 static int at_home(const struct weft_uct *l, const unsigned char *device, const char *there)
 {
-    enum { FLAGS, FAMILY, IP, LOOPBACK = 1 };
-    struct in6_addr ip = in6addr_loopback, wanted;
-    size_t length = l->port.attr.device_addr_len;
+    struct in6_addr ip, wanted;
     char text[INET6_ADDRSTRLEN];
     if (!there || strcmp(l->port.place.transport, "tcp") != 0)
         return 0;
-    bool four = length >= IP + sizeof(struct in_addr) && device[FAMILY] == AF_INET;
-    bool six = length >= IP + sizeof ip && device[FAMILY] == AF_INET6;
-    bool loopback = length > FLAGS && device[FLAGS] & LOOPBACK;
-    if (!four && !six && !loopback)
+    if (!ip_of_ucx(device, l->port.attr.device_addr_len, &ip))
         return weft_uct_host->fail(-EPROTO, "uct: the other end's address makes no sense");
-    if (!loopback)
-        ip = ip_of(device[FAMILY], device + IP);
     if (ip_parse(there, &wanted) && ip_same(&ip, &wanted))
         return 0;
     ip_print(&ip, text, sizeof text);

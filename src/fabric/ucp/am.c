@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Active messages, the queue of events, and poll. What came by rendezvous is fetched before it
+ * counts as arrived; arrivals keep their order. The handler copies only if the caller looks. */
+#include "fabric/ucp/ucp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EVENTS = 1024,
+    HEADER = sizeof(uint64_t),
+    PACKET_LEAST = 256,
+    KEPT_LEAST = 64 << 20 /* so much may be on its way in, or the largest region twice */
+};
+
+/* ---- bytes kept aside ---- */
+
+/* What the other end sends is no longer than what this end has room for. */
+static size_t longest(const struct weft_ucp *u)
+{
+    size_t most = 0;
+    for (int i = 0; i < WEFT_UCP_ENTRIES; i++)
+        if (u->exposed[i].region && u->exposed[i].region->length > most)
+            most = u->exposed[i].region->length;
+    return most + WEFT_UCP_HEAD_MAX;
+}
+
+static struct weft_ucp_packet *new_packet(struct weft_ucp *u, size_t length)
+{
+    struct weft_ucp_packet *packet = u->spare;
+    size_t most = longest(u);
+    if (length > most || u->kept + length > 2 * most + KEPT_LEAST) {
+        weft_ucp_lose(u, UCS_ERR_EXCEEDS_LIMIT, "it sends more than this end has room for");
+        return NULL;
+    }
+    if (packet)
+        u->spare = packet->next;
+    if (!packet || packet->room < length) {
+        size_t room = length > PACKET_LEAST ? length : PACKET_LEAST;
+        free(packet);
+        packet = malloc(sizeof *packet + room);
+        if (!packet) {
+            weft_ucp_lose(u, UCS_ERR_NO_MEMORY, "no memory for what arrived");
+            return NULL;
+        }
+        packet->room = room;
+    }
+    packet->next = NULL;
+    packet->ucp = u;
+    packet->length = length;
+    packet->status = 0;
+    u->kept += length;
+    return packet;
+}
+
+static void drop(struct weft_ucp *u, struct weft_ucp_packet *packet)
+{
+    u->kept -= packet->length;
+    packet->next = u->spare;
+    u->spare = packet;
+}
+
+/* ---- events ---- */
+
+/* Room for more: what was handed out goes first. Progress stops long before there are too many. */
+bool weft_ucp_events_grow(struct weft_ucp *u)
+{
+    if (u->next) {
+        memmove(u->events, u->events + u->next, (u->count - u->next) * sizeof *u->events);
+        u->count -= u->next;
+        u->next = 0;
+        return true;
+    }
+    unsigned room = u->room ? 2 * u->room : EVENTS;
+    struct completion *events = realloc(u->events, room * sizeof *events);
+    if (!events) {
+        weft_ucp_lose(u, UCS_ERR_NO_MEMORY, "no memory for events");
+        return false;
+    }
+    u->events = events;
+    u->room = room;
+    return true;
+}
+
+static void drop_given(struct weft_ucp *u)
+{
+    u->todo &= ~(unsigned)TODO_GIVEN;
+    while (u->given) {
+        struct weft_ucp_packet *packet = u->given;
+        u->given = packet->next;
+        drop(u, packet);
+    }
+}
+
+void weft_ucp_events_drop(struct weft_ucp *u)
+{
+    u->next = u->count = 0;
+    drop_given(u);
+    while (u->first) {
+        struct weft_ucp_packet *packet = u->first;
+        u->first = packet->next;
+        drop(u, packet);
+    }
+    u->last = &u->first;
+}
+
+static uint64_t first_word(const char *data, size_t length)
+{
+    uint64_t word = 0;
+    if (length >= HEADER)
+        memcpy(&word, data, HEADER);
+    return word;
+}
+
+/* Arrivals in their order; what is looked at lasts until the next poll. */
+static int hand_out(struct weft_ucp *u, struct completion *completions, int max)
+{
+    int got = 0;
+    while (got < max && u->next < u->count)
+        completions[got++] = u->events[u->next++];
+    if (u->next == u->count)
+        u->next = u->count = 0;
+    while (got < max && u->first && u->first->ready) {
+        struct weft_ucp_packet *packet = u->first;
+        u->first = packet->next;
+        if (!u->first)
+            u->last = &u->first;
+        completions[got++] = (struct completion){.id = first_word(packet->data, packet->length),
+                                                 .verb = VERB_ARRIVAL,
+                                                 .status = packet->status,
+                                                 .length = packet->length,
+                                                 .data = u->looks ? packet->data : NULL};
+        packet->next = u->given;
+        u->given = packet;
+        u->todo |= TODO_GIVEN;
+    }
+    return got;
+}
+
+static bool has_some(const struct weft_ucp *u)
+{
+    return u->count || (u->first && u->first->ready);
+}
+
+/* The rare part of a poll. */
+static int poll_more(struct weft_ucp *u, struct completion *completions, int max)
+{
+    if (u->todo & TODO_GIVEN)
+        drop_given(u);
+    if (u->todo & TODO_FLUSH && u->connected)
+        weft_ucp_flush_start(u);
+    if (u->todo & TODO_TELL)
+        weft_ucp_flow_tell(u);
+    if (!has_some(u) && u->worker && !(u->todo & TODO_LOST))
+        ucp_worker_progress(u->worker);
+    if (u->todo & TODO_LEND && !u->count)
+        weft_ucp_stream_lend(u);
+    int got = hand_out(u, completions, max);
+    if (!got && u->todo & TODO_LOST)
+        return weft_ucp_not_connected(u);
+    return got;
+}
+
+int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    if (u->count || u->todo || u->first || !u->worker)
+        return poll_more(u, completions, max);
+    u->sink = completions;
+    u->sink_end = completions + max;
+    ucp_worker_progress(u->worker);
+    int got = (int)(u->sink - completions);
+    u->sink = u->sink_end = NULL;
+    return got || !has_some(u) ? got : hand_out(u, completions, max);
+}
+
+/* ---- in ---- */
+
+static void fetched(void *request, ucs_status_t status, size_t length, void *arg)
+{
+    struct weft_ucp_packet *packet = arg;
+    struct weft_ucp *u = packet->ucp;
+    (void)length;
+    if (status != UCS_OK && !u->draining)
+        packet->status = weft_ucp_refuse(u, "fetching a message", status);
+    packet->ready = true;
+    ucp_request_free(request);
+}
+
+/* By rendezvous: the sender waits until this end has fetched it. */
+static ucs_status_t fetch(struct weft_ucp *u, struct weft_ucp_packet *packet, size_t at, void *data,
+                          size_t length)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA |
+                                                 UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+                                 .memory_type = UCS_MEMORY_TYPE_HOST,
+                                 .cb.recv_am = fetched,
+                                 .user_data = packet};
+    void *request = ucp_am_recv_data_nbx(u->worker, data, packet->data + at, length, &param);
+    packet->ready = !UCS_PTR_IS_PTR(request);
+    if (UCS_PTR_IS_ERR(request))
+        packet->status = weft_ucp_refuse(u, "fetching a message", UCS_PTR_STATUS(request));
+    return UCS_INPROGRESS;
+}
+
+static ucs_status_t keep(struct weft_ucp *u, const void *header, size_t header_bytes, void *data,
+                         size_t length, bool pulls)
+{
+    struct weft_ucp_packet *packet =
+        length < SIZE_MAX - header_bytes ? new_packet(u, header_bytes + length) : NULL;
+    if (!packet)
+        return UCS_OK;
+    if (header_bytes)
+        memcpy(packet->data, header, header_bytes);
+    *u->last = packet;
+    u->last = &packet->next;
+    if (pulls)
+        return fetch(u, packet, header_bytes, data, length);
+    memcpy(packet->data + header_bytes, data, length);
+    packet->ready = true;
+    return UCS_OK;
+}
+
+static ucs_status_t am_arrived(void *arg, const void *header, size_t header_bytes, void *data,
+                               size_t length, const ucp_am_recv_param_t *param)
+{
+    struct weft_ucp *u = arg;
+    bool pulls = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
+    if (u->draining)
+        return UCS_OK;
+    if (pulls || u->looks || u->first)
+        return keep(u, header, header_bytes, data, length, pulls);
+    struct completion *event = weft_ucp_event(u);
+    *event = (struct completion){.verb = VERB_ARRIVAL, .length = header_bytes + length};
+    if (header_bytes >= HEADER)
+        memcpy(&event->id, header, HEADER);
+    else if (!header_bytes)
+        event->id = first_word(data, length);
+    return UCS_OK;
+}
+
+static ucs_status_t news_arrived(void *arg, const void *header, size_t header_bytes, void *data,
+                                 size_t length, const ucp_am_recv_param_t *param)
+{
+    struct weft_ucp *u = arg;
+    uint64_t news[2] = {0};
+    (void)data;
+    (void)length;
+    (void)param;
+    if (header_bytes == sizeof news)
+        memcpy(news, header, sizeof news);
+    switch (news[0]) {
+    case NEWS_HELLO:
+        u->heard |= news[1] == u->word;
+        break;
+    case NEWS_WITHDRAWN:
+        if (news[1] < WEFT_UCP_ENTRIES)
+            u->notice[news[1]] = 0;
+        break;
+    case NEWS_TAKEN:
+        weft_ucp_flow_acked(u, news[1]);
+        break;
+    case NEWS_BYE:
+        u->parted = true;
+        break;
+    default:
+        weft_ucp_lose(u, UCS_ERR_INVALID_PARAM, "it sent what makes no sense");
+    }
+    return UCS_OK;
+}
+
+int weft_ucp_listen(struct weft_ucp *u)
+{
+    const struct {
+        unsigned id;
+        ucp_am_recv_callback_t cb;
+    } handlers[] = {{WEFT_UCP_AM, am_arrived}, {WEFT_UCP_NEWS, news_arrived}};
+    for (size_t i = 0; i < LENGTH(handlers); i++) {
+        ucp_am_handler_param_t param = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                                                      UCP_AM_HANDLER_PARAM_FIELD_CB |
+                                                      UCP_AM_HANDLER_PARAM_FIELD_ARG,
+                                        .id = handlers[i].id,
+                                        .cb = handlers[i].cb,
+                                        .arg = u};
+        ucs_status_t status = ucp_worker_set_am_recv_handler(u->worker, &param);
+        if (status != UCS_OK)
+            return weft_ucp_refuse(u, "an active message handler", status);
+    }
+    return 0;
+}
+
+/* ---- out ---- */
+
+static inline int sent(struct weft_ucp_slot *slot, void *request)
+{
+    if (!request)
+        return DONE;
+    if (UCS_PTR_IS_ERR(request))
+        return weft_ucp_refuse(slot->ucp, "am", UCS_PTR_STATUS(request));
+    weft_ucp_slot_take(slot);
+    return LATER;
+}
+
+int weft_ucp_tell(struct weft_ucp *u, enum news what, uint64_t word)
+{
+    const struct xfer none = {.length = 0};
+    const uint64_t news[2] = {what, word};
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERBS, &none);
+    if (!slot)
+        return -EAGAIN;
+    memcpy(slot->head, news, sizeof news);
+    return sent(slot,
+                ucp_am_send_nbx(u->ep, WEFT_UCP_NEWS, slot->head, sizeof news, NULL, 0, &u->send));
+}
+
+static int refuse(const struct weft_ucp *u, const struct xfer *x)
+{
+    if (!weft_ucp_in_buffer(x))
+        return weft_ucp_host->fail(-ERANGE, "ucp: a message of %zu bytes at %zu of a buffer of %zu",
+                                   x->length, x->at, x->local->length);
+    if (!u->connected)
+        return weft_ucp_not_connected(u);
+    return weft_ucp_host->fail(-EMSGSIZE, "ucp: a header of %zu bytes: it takes at most %d",
+                               x->header_bytes, WEFT_UCP_HEAD_MAX);
+}
+
+int weft_ucp_am(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    if (!weft_ucp_in_buffer(x) || !u->connected || x->header_bytes > WEFT_UCP_HEAD_MAX)
+        return refuse(u, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_AM, x);
+    if (!slot)
+        return -EAGAIN;
+    if (x->header_bytes) {
+        memset(slot->head + HEADER, 0, x->header_bytes - HEADER);
+        memcpy(slot->head, &x->header, HEADER);
+    }
+    return sent(slot, ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes,
+                                      x->local->address + x->at, x->length, &u->send));
+}

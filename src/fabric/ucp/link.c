@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory and the connection: regions and their keys, addresses as text, the endpoint, and one word
+ * each way before it counts as connected. */
+#include "fabric/ucp/ucp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE = 64 };
+
+/* ---- memory ---- */
+
+/* The mark follows the bytes that were asked for, in a line of its own. */
+static size_t mark_at(size_t length)
+{
+    return (length + LINE - 1) / LINE * LINE;
+}
+
+/* Placed by UCX, as its own tool does: there the transports of shared memory reach it. */
+static int place(struct weft_ucp *u, struct region *region, struct weft_ucp_exposed *e)
+{
+    size_t bytes = mark_at(region->length) + LINE;
+    ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                                                 UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+                                   .length = bytes,
+                                   .flags = UCP_MEM_MAP_ALLOCATE};
+    ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH};
+    if (bytes < region->length)
+        return weft_ucp_host->fail(-ENOMEM, "ucp: %zu bytes", region->length);
+    int enough = weft_ucp_host->memory_enough(bytes);
+    if (enough)
+        return enough;
+    ucs_status_t status = ucp_mem_map(u->port.context, &params, &e->memh);
+    if (status != UCS_OK)
+        return weft_ucp_refuse(u, "placing memory", status);
+    status = ucp_mem_query(e->memh, &attr);
+    if (status != UCS_OK) {
+        ucp_mem_unmap(u->port.context, e->memh);
+        return weft_ucp_refuse(u, "placing memory", status);
+    }
+    /* Touched, so that no page fault is measured. */
+    memset(attr.address, 0, bytes);
+    e->mark = (volatile uint64_t *)(void *)((char *)attr.address + mark_at(region->length));
+    region->address = attr.address;
+    region->mapped = attr.length;
+    region->page = (size_t)sysconf(_SC_PAGESIZE);
+    return 0;
+}
+
+static int enlist(struct weft_ucp *u, const struct region *region, struct weft_ucp_exposed *e)
+{
+    ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                                                 UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                                   .address = region->address,
+                                   .length = region->length};
+    ucs_status_t status = ucp_mem_map(u->port.context, &params, &e->memh);
+    return status == UCS_OK ? 0 : weft_ucp_refuse(u, "registering memory", status);
+}
+
+static int print_key(const struct weft_ucp *u, const struct weft_ucp_exposed *e, struct msg *key)
+{
+    void *packed;
+    size_t size;
+    ucs_status_t packs = ucp_rkey_pack(u->port.context, e->memh, &packed, &size);
+    if (packs != UCS_OK)
+        return weft_ucp_refuse(u, "packing a key", packs);
+    int status =
+        size > WEFT_UCP_RKEY_MAX
+            ? weft_ucp_host->fail(-EMSGSIZE, "ucp: a key of %zu bytes", size)
+            : weft_ucp_host->msg_print(
+                  key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nmark=%d\n",
+                  (uint64_t)(uintptr_t)e->region->address, e->region->length, e->key,
+                  (int)(e - u->exposed), e->mark ? 1 : 0);
+    if (!status)
+        status = weft_ucp_host->msg_add_hex(key, "rkey", packed, size);
+    ucp_rkey_buffer_release(packed);
+    return status;
+}
+
+/* What is under way may still read or fill it, and a target writes where it is told to: it goes
+ * when the other end has gone. */
+static void unexpose(struct weft_ucp *u, struct weft_ucp_exposed *e)
+{
+    if (e->mark) {
+        *e->mark = 0;
+        e->region->address = NULL;
+    }
+    if (e->mark && u->linked && u->late_count < WEFT_UCP_ENTRIES)
+        u->late[u->late_count++] = e->memh;
+    else
+        ucp_mem_unmap(u->port.context, e->memh);
+    *e = (struct weft_ucp_exposed){0};
+}
+
+void weft_ucp_give_back(struct weft_ucp *u)
+{
+    while (u->late_count)
+        ucp_mem_unmap(u->port.context, u->late[--u->late_count]);
+}
+
+/* The key that is good for this meeting. */
+static int give_key(struct weft_ucp *u, struct weft_ucp_exposed *e, struct msg *key)
+{
+    int status = 0;
+    while (!e->key && !status)
+        status = weft_ucp_host->random_word(&e->key);
+    if (!status && e->mark)
+        *e->mark = e->key;
+    return status ? status : print_key(u, e, key);
+}
+
+static struct weft_ucp_exposed *find(struct weft_ucp *u, const struct region *region)
+{
+    for (struct weft_ucp_exposed *e = u->exposed; e < u->exposed + WEFT_UCP_ENTRIES; e++)
+        if (e->region == region)
+            return e;
+    return NULL;
+}
+
+int weft_ucp_expose(struct fabric *fabric, struct region *region, struct msg *key)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    struct weft_ucp_exposed *e = find(u, region);
+    if (e)
+        return give_key(u, e, key);
+    e = find(u, NULL);
+    if (!e)
+        return weft_ucp_host->fail(-ENOSPC, "ucp: more than %d regions", WEFT_UCP_ENTRIES);
+    int status = region->address ? enlist(u, region, e) : place(u, region, e);
+    if (status)
+        return status;
+    e->region = region;
+    status = give_key(u, e, key);
+    if (status)
+        unexpose(u, e);
+    return status;
+}
+
+void weft_ucp_lock(struct weft_ucp *u)
+{
+    for (struct weft_ucp_exposed *e = u->exposed; e < u->exposed + WEFT_UCP_ENTRIES; e++) {
+        e->key = 0;
+        if (e->mark)
+            *e->mark = 0;
+    }
+}
+
+void weft_ucp_unexpose(struct weft_ucp *u)
+{
+    for (struct weft_ucp_exposed *e = u->exposed; e < u->exposed + WEFT_UCP_ENTRIES; e++)
+        if (e->region)
+            unexpose(u, e);
+}
+
+void weft_ucp_withdraw(struct fabric *fabric, struct region *region)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    struct weft_ucp_exposed *e = find(u, region);
+    if (!e)
+        return;
+    if (u->connected && !u->parted && !(u->todo & TODO_LOST))
+        (void)weft_ucp_tell(u, NEWS_WITHDRAWN, (uint64_t)(e - u->exposed));
+    unexpose(u, e);
+}
+
+/* ---- the connection ---- */
+
+/* The same at all ends on one machine. */
+static uint64_t machine(void)
+{
+    char id[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file)
+        return 0;
+    if (!fgets(id, sizeof id, file))
+        *id = '\0';
+    fclose(file);
+    return fabric_nonce_word(id);
+}
+
+int weft_ucp_address(struct fabric *fabric, struct msg *mine)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    ucp_address_t *address;
+    size_t length;
+    int renewed = u->worker ? 0 : weft_ucp_renew(u);
+    if (renewed)
+        return renewed;
+    ucs_status_t status = ucp_worker_get_address(u->worker, &address, &length);
+    if (status != UCS_OK)
+        return weft_ucp_refuse(u, "an address", status);
+    int printed = length > WEFT_UCP_ADDRESS_MAX
+                      ? weft_ucp_host->fail(-EMSGSIZE,
+                                            "ucp: an address of %zu bytes: name a transport, such "
+                                            "as ucp:tcp",
+                                            length)
+                      : weft_ucp_host->msg_print(mine, "machine=0x%" PRIx64 "\n", machine());
+    if (!printed)
+        printed = weft_ucp_host->msg_add_hex(mine, "worker", address, length);
+    ucp_worker_release_address(u->worker, address);
+    return printed;
+}
+
+/* Bytes of the other end's, in a buffer that is long enough for whatever they say they are. */
+static unsigned char *get_padded(const struct msg *msg, const char *key, size_t most,
+                                 size_t *length)
+{
+    unsigned char *bytes = calloc(1, WEFT_UCP_PADDED);
+    int status = bytes ? weft_ucp_host->msg_hex(msg, key, bytes, most, length)
+                       : weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
+    if (!status)
+        return bytes;
+    if (bytes)
+        weft_ucp_host->fail(-EPROTO, "ucp: the other end's %s cannot be read", key);
+    free(bytes);
+    return NULL;
+}
+
+static int make_endpoint(struct weft_ucp *u, const struct msg *theirs, const char *there)
+{
+    size_t length = 0;
+    unsigned char *bytes = get_padded(theirs, "worker", WEFT_UCP_ADDRESS_MAX, &length);
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                              .address = (ucp_address_t *)(void *)bytes,
+                              .err_handler = {.cb = weft_ucp_error, .arg = u}};
+    uint64_t place = 0;
+    if (!bytes)
+        return -EPROTO;
+    /* On another machine there is no shared memory that error handling would rule out. */
+    int status = weft_ucp_host->msg_number(theirs, "machine", &place);
+    u->peer_errors |= !status && place != machine();
+    params.err_mode = u->peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+    if (!status)
+        status = weft_ucp_check_address(bytes, length, there);
+    if (!status) {
+        ucs_status_t made = ucp_ep_create(u->worker, &params, &u->ep);
+        if (made != UCS_OK) {
+            u->ep = NULL;
+            status = weft_ucp_refuse(u, "an endpoint to the other end", made);
+        }
+    }
+    free(bytes);
+    return status;
+}
+
+/* Reads a word where there may be none: the kernel looks, and says so. */
+static bool word_at(const volatile void *address, uint64_t *word)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a number, and is looked at as one. */
+    bool read_it = write(ends[1], (const void *)(uintptr_t)address, sizeof *word) == sizeof *word &&
+                   read(ends[0], word, sizeof *word) == sizeof *word;
+    close(ends[0]);
+    close(ends[1]);
+    return read_it;
+}
+
+/* Where the other end's memory is mapped here, and so has a mark; NULL: it is not. */
+static int find_mark(struct weft_ucp *u, struct weft_ucp_remote *r)
+{
+    void *mapped = NULL;
+    uint64_t first, mark = 0;
+    if (!u->port.shared || ucp_rkey_ptr(r->rkey, r->base, &mapped) != UCS_OK)
+        return 0;
+    r->alive = (const volatile uint64_t *)(void *)((char *)mapped + mark_at(r->length));
+    /* Both its ends are there, or what the other end said of it is not true. */
+    if (word_at(mapped, &first) && word_at(r->alive, &mark) && mark == r->key)
+        return 0;
+    return weft_ucp_host->fail(-EPROTO, "ucp: the other end's memory is not what its key says");
+}
+
+static int unlock(struct weft_ucp *u, struct weft_ucp_remote *r, const struct msg *key, bool marked)
+{
+    size_t length = 0;
+    unsigned char *bytes = get_padded(key, "rkey", WEFT_UCP_RKEY_MAX, &length);
+    if (!bytes)
+        return -EPROTO;
+    int status = weft_ucp_check_rkey(bytes, length);
+    if (!status) {
+        ucs_status_t opens = ucp_ep_rkey_unpack(u->ep, bytes, &r->rkey);
+        if (opens != UCS_OK) {
+            r->rkey = NULL;
+            status = weft_ucp_refuse(u, "the other end's key", opens);
+        }
+    }
+    free(bytes);
+    return status || !marked ? status : find_mark(u, r);
+}
+
+static int add_remote(struct weft_ucp *u, const struct msg *key)
+{
+    struct weft_ucp_remote *r = &u->remotes[u->remote_count];
+    uint64_t length = 0, entry = 0, mark = 0;
+    int status = weft_ucp_host->msg_number(key, "base", &r->base);
+    if (!status)
+        status = weft_ucp_host->msg_number(key, "length", &length);
+    if (!status)
+        status = weft_ucp_host->msg_number(key, "key", &r->key);
+    if (!status)
+        status = weft_ucp_host->msg_number(key, "entry", &entry);
+    if (!status)
+        status = weft_ucp_host->msg_number(key, "mark", &mark);
+    if (status)
+        return status;
+    if (entry >= WEFT_UCP_ENTRIES || !r->key || length > UINT64_MAX - r->base ||
+        length > SIZE_MAX - (size_t)2 * LINE)
+        return weft_ucp_host->fail(-EPROTO, "ucp: the other end's key makes no sense");
+    r->length = (size_t)length;
+    u->notice[entry] = r->key;
+    r->alive = &u->notice[entry];
+    u->remote_count++;
+    return unlock(u, r, key, mark);
+}
+
+static int link_up(struct weft_ucp *u, const struct fabric_meeting *meeting)
+{
+    int status = u->tried || !u->worker
+                     ? weft_ucp_host->fail(-ENOTCONN, "ucp: the ends did not come together")
+                     : 0;
+    u->tried = true;
+    u->word = fabric_nonce_word(meeting->nonce);
+    if (!status && meeting->count > WEFT_UCP_ENTRIES)
+        status = weft_ucp_host->fail(-ENOSPC, "ucp: more than %d regions", WEFT_UCP_ENTRIES);
+    if (!status)
+        status = make_endpoint(u, meeting->address, meeting->there);
+    for (int i = 0; i < meeting->count && !status; i++)
+        status = add_remote(u, &meeting->keys[i]);
+    u->linked = !status;
+    return status;
+}
+
+static void add_lane(void *arg, const char *name)
+{
+    char *all = arg;
+    size_t used = strlen(all);
+    if (!strstr(all, name))
+        snprintf(all + used, FABRIC_DEVICE_MAX - used, "%s%s", used ? " " : "", name);
+}
+
+/* Which transports UCX has chosen. */
+static void name_lanes(struct weft_ucp *u)
+{
+    char all[FABRIC_DEVICE_MAX] = "", *text = NULL;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    if (!stream)
+        return;
+    ucp_ep_print_info(u->ep, stream);
+    fclose(stream);
+    weft_ucp_each(text, add_lane, all);
+    free(text);
+    if (*all)
+        snprintf(u->facts->form, sizeof u->facts->form, "ucp %.100s (UCX %.10s)", all,
+                 ucp_get_version_string());
+}
+
+/* A word each way, and ours must be gone: nobody may poll here afterwards. */
+static int hello(struct weft_ucp *u)
+{
+    if (!u->said) {
+        int status = weft_ucp_tell(u, NEWS_HELLO, u->word);
+        if (status < 0)
+            return status == -EAGAIN ? LATER : status;
+        u->said = true;
+    }
+    return u->heard && !u->taken ? DONE : LATER;
+}
+
+int weft_ucp_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
+                     struct remote *remote)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    int status = u->linked ? 0 : link_up(u, meeting);
+    if (status)
+        return status;
+    for (int i = 0; i < meeting->count && i < u->remote_count; i++)
+        remote[i] = (struct remote){.length = u->remotes[i].length,
+                                    .key = u->remotes[i].key,
+                                    .base = u->remotes[i].base,
+                                    .own = &u->remotes[i]};
+    if (u->connected)
+        return DONE;
+    ucp_worker_progress(u->worker);
+    if (u->todo & TODO_LOST)
+        return weft_ucp_host->fail(-ECONNRESET, "ucp: the other end cannot be reached: %s",
+                                   u->reason);
+    status = hello(u);
+    u->connected = status == DONE;
+    if (u->connected)
+        name_lanes(u);
+    return status;
+}

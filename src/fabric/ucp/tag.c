@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tagged messages, and on them messages that fill receives in order: those have a bit that no
+ * caller's tag has. UCX keeps whatever comes before its receive, without end: so the receiver tells
+ * what it has taken, in units, and a window of them may be on its way. */
+#include "fabric/ucp/ucp.h"
+
+#include <errno.h>
+
+enum { UNIT = 4096, TELL_EVERY = WEFT_UCP_WINDOW / 4 };
+static const uint64_t mail_bit = UINT64_C(1) << 63;
+
+static inline uint64_t units(size_t length)
+{
+    return 1 + length / UNIT;
+}
+
+/* One message may be longer than all of it. */
+static inline bool has_room(const struct weft_ucp *u, size_t length)
+{
+    uint64_t out = u->flow.sent - u->flow.acked;
+    return !out || out + units(length) <= WEFT_UCP_WINDOW;
+}
+
+void weft_ucp_flow_acked(struct weft_ucp *u, uint64_t acked)
+{
+    if (acked > u->flow.acked && acked <= u->flow.sent)
+        u->flow.acked = acked;
+}
+
+void weft_ucp_flow_tell(struct weft_ucp *u)
+{
+    if (u->connected && weft_ucp_tell(u, NEWS_TAKEN, u->flow.taken) < 0)
+        return;
+    u->flow.told = u->flow.taken;
+    u->todo &= ~(unsigned)TODO_TELL;
+}
+
+/* ---- out ---- */
+
+static int refuse(const struct weft_ucp *u, const struct xfer *x)
+{
+    if (!u->connected)
+        return weft_ucp_not_connected(u);
+    return weft_ucp_host->fail(-ERANGE, "ucp: a message of %zu bytes at %zu of a buffer of %zu",
+                               x->length, x->at, x->local->length);
+}
+
+static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum verb verb,
+                              uint64_t tag)
+{
+    if (!u->connected || !weft_ucp_in_buffer(x))
+        return refuse(u, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
+    if (!slot || !has_room(u, x->length))
+        return -EAGAIN;
+    const char *from = x->local->address + x->at;
+    void *request = x->how & HINT(SYNC)
+                        ? ucp_tag_send_sync_nbx(u->ep, from, x->length, tag, &u->send)
+                        : ucp_tag_send_nbx(u->ep, from, x->length, tag, &u->send);
+    if (UCS_PTR_IS_ERR(request))
+        return weft_ucp_refuse(u, "a tagged message", UCS_PTR_STATUS(request));
+    u->flow.sent += units(x->length);
+    if (!request)
+        return DONE;
+    weft_ucp_slot_take(slot);
+    return LATER;
+}
+
+int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x)
+{
+    if (x->tag & mail_bit)
+        return weft_ucp_host->fail(-EINVAL, "ucp: a tag of 64 bits: it takes 63");
+    return send_tagged((struct weft_ucp *)fabric, x, VERB_TSEND, x->tag);
+}
+
+int weft_ucp_send(struct fabric *fabric, const struct xfer *x)
+{
+    return send_tagged((struct weft_ucp *)fabric, x, VERB_SEND, mail_bit);
+}
+
+/* ---- in ---- */
+
+static void hand_over(struct weft_ucp_slot *slot, uint64_t tag)
+{
+    *weft_ucp_event(slot->ucp) = (struct completion){.id = slot->id,
+                                                     .verb = slot->verb,
+                                                     .status = slot->status,
+                                                     .length = slot->length,
+                                                     .tag = tag};
+    weft_ucp_slot_give(slot);
+}
+
+/* A long message may be here after a short one behind it. */
+static void hand_over_mail(struct weft_ucp *u)
+{
+    while (u->mail.first && u->mail.first->ready) {
+        struct weft_ucp_slot *slot = u->mail.first;
+        u->mail.first = slot->next;
+        if (!u->mail.first)
+            u->mail.last = &u->mail.first;
+        hand_over(slot, 0);
+    }
+}
+
+static void received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
+{
+    struct weft_ucp_slot *slot = arg;
+    struct weft_ucp *u = slot->ucp;
+    uint64_t tag = info->sender_tag;
+    size_t length = info->length;
+    /* What it points to goes with the request. */
+    ucp_request_free(request);
+    u->receives--;
+    if (u->draining) {
+        u->taken--;
+        return;
+    }
+    if (status == UCS_ERR_MESSAGE_TRUNCATED)
+        slot->status =
+            weft_ucp_host->fail(-EMSGSIZE, "ucp: a message of %zu bytes into a buffer of %zu",
+                                length, (size_t)slot->length);
+    else if (status != UCS_OK)
+        slot->status = weft_ucp_refuse(u, "a receive", status);
+    slot->length = length;
+    slot->ready = true;
+    u->flow.taken += units(length);
+    if (u->flow.taken - u->flow.told >= TELL_EVERY)
+        u->todo |= TODO_TELL;
+    if (slot->verb == VERB_RECV)
+        hand_over_mail(u);
+    else
+        hand_over(slot, tag);
+}
+
+/* The callback may come before the call returns. */
+static inline int post_receive(struct weft_ucp *u, const struct xfer *x, enum verb verb,
+                               uint64_t tag, uint64_t mask)
+{
+    if (!u->connected || !weft_ucp_in_buffer(x))
+        return refuse(u, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
+    if (!slot)
+        return -EAGAIN;
+    weft_ucp_slot_take(slot);
+    u->receives++;
+    slot->ready = false;
+    if (verb == VERB_RECV) {
+        slot->next = NULL;
+        *u->mail.last = slot;
+        u->mail.last = &slot->next;
+    }
+    u->receive.user_data = slot;
+    void *request =
+        ucp_tag_recv_nbx(u->worker, x->local->address + x->at, x->length, tag, mask, &u->receive);
+    if (UCS_PTR_IS_ERR(request))
+        weft_ucp_lose(u, UCS_PTR_STATUS(request), "a receive cannot be posted");
+    return LATER;
+}
+
+const ucp_request_param_t weft_ucp_receive = {
+    .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                    UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+    .memory_type = UCS_MEMORY_TYPE_HOST,
+    .cb.recv = received};
+
+int weft_ucp_trecv(struct fabric *fabric, const struct xfer *x)
+{
+    return post_receive((struct weft_ucp *)fabric, x, VERB_TRECV, x->tag & ~mail_bit,
+                        x->mask | mail_bit);
+}
+
+int weft_ucp_recv(struct fabric *fabric, const struct xfer *x)
+{
+    return post_receive((struct weft_ucp *)fabric, x, VERB_RECV, mail_bit, UINT64_MAX);
+}
+
+int weft_ucp_tprobe(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    ucp_tag_recv_info_t info;
+    if (!u->connected)
+        return weft_ucp_not_connected(u);
+    return ucp_tag_probe_nb(u->worker, x->tag & ~mail_bit, x->mask | mail_bit, 0, &info) ? DONE
+                                                                                         : -EAGAIN;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside ucp, the fabric on UCX's protocol layer. A handle is a context, with one worker and one
+ * endpoint for each meeting. UCX chooses transports and protocols; what its completions leave open,
+ * a flush settles. The vendor's names begin with ucp_, ours with weft_ucp_. */
+#ifndef WEFT_FABRIC_UCP_H
+#define WEFT_FABRIC_UCP_H
+
+#include "fabric/choose.h"
+#include "fabric/fabric.h"
+
+#include <ucp/api/ucp.h>
+#include <ucp/api/ucp_version.h>
+
+enum {
+    WEFT_UCP_SLOTS = 512,   /* operations in flight */
+    WEFT_UCP_ENTRIES = 16,  /* regions exposed */
+    WEFT_UCP_NOTICES = 16,  /* meetings after which a late word from an old one could be heard */
+    WEFT_UCP_WINDOW = 1024, /* units of tagged messages that the other end has not taken */
+    WEFT_UCP_HEAD_MAX = 64, /* bytes before the payload of an active message */
+    WEFT_UCP_RKEY_MAX = 1024,
+    WEFT_UCP_ADDRESS_MAX = 2048,
+    /* UCX is not told how long an address or a key is: what it could read of one lies in a buffer
+     * of zeroes of this size. */
+    WEFT_UCP_PADDED = 32768
+};
+
+/* Ids of active messages: the caller's, and our own. */
+enum { WEFT_UCP_AM = 1, WEFT_UCP_NEWS = 2 };
+
+/* The only way back to the tool. */
+extern const struct fabric_host *weft_ucp_host;
+extern const struct fabric_ops weft_ucp_ops;
+
+/* ---- scan.c: what there is ---- */
+
+/* A context on the transports and devices of a device text. */
+struct weft_ucp_port {
+    ucp_context_h context;
+    char transports[FABRIC_DEVICE_MAX], device[FABRIC_DEVICE_MAX]; /* "": UCX's choice */
+    bool shared;       /* every transport is one of shared memory */
+    bool places;       /* some reach only memory that UCX has placed */
+    bool unwatched;    /* some have no error handling: UCX would not use them with it */
+    bool follows_here; /* a network interface that the device text does not name */
+    bool relics;       /* something of it cannot be closed */
+};
+
+int weft_ucp_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
+int weft_ucp_port_open(struct weft_ucp_port *port, const struct fabric_want *want);
+void weft_ucp_port_close(struct weft_ucp_port *port);
+
+/* Calls for every "transport/device" that UCX prints of something; may be called with the same one
+ * twice. */
+void weft_ucp_each(const char *text, void (*found)(void *arg, const char *name), void *arg);
+
+/* ---- facts.c ---- */
+
+void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *want,
+                    struct fabric_facts *facts);
+
+/* ---- check.c: addresses and keys of the other end, before UCX sees them ---- */
+
+/* Is it a worker's address, whole, and of this machine, if there is one, alone? */
+int weft_ucp_check_address(const unsigned char *bytes, size_t length, const char *there);
+int weft_ucp_check_rkey(const unsigned char *bytes, size_t length);
+
+/* ---- try.c: what UCX says it can but gets wrong is taken out of the facts ---- */
+
+void weft_ucp_try_atomics(const struct weft_ucp_port *port, struct fabric_facts *facts);
+extern const ucp_atomic_op_t weft_ucp_amo_ops[AMO_OPS];
+
+/* ---- the handle ---- */
+
+/* Memory of ours that the other end may reach. */
+struct weft_ucp_exposed {
+    struct region *region;
+    uint64_t key; /* of this meeting; 0: nobody has asked for it yet */
+    ucp_mem_h memh;
+    volatile uint64_t *mark; /* in memory that we placed: its key, until it is withdrawn */
+};
+
+/* Theirs. alive points to the key, as long as it is good: a mark in their memory, or a note here
+ * that they change. */
+struct weft_ucp_remote {
+    const volatile uint64_t *alive;
+    uint64_t base, key;
+    size_t length;
+    ucp_rkey_h rkey;
+};
+
+/* An operation under way. */
+struct weft_ucp_slot {
+    struct weft_ucp *ucp;
+    struct weft_ucp_slot *next; /* free, or in the order in which they wait for a flush */
+    const struct weft_ucp_remote *remote;
+    uint64_t id, key, length;
+    uint64_t turn; /* of flushes */
+    uint32_t verb; /* VERBS: our own */
+    bool flushes, local, settled;
+    bool ready; /* a receive in order: its message is here */
+    int status;
+    unsigned char head[WEFT_UCP_HEAD_MAX];
+};
+
+/* An active message that came in, or is on its way in. */
+struct weft_ucp_packet {
+    struct weft_ucp_packet *next;
+    struct weft_ucp *ucp;
+    size_t room, length;
+    bool ready;
+    int status;
+    char data[];
+};
+
+enum todo {
+    TODO_GIVEN = 1, /* what was looked at can be dropped */
+    TODO_FLUSH = 2, /* some wait for a flush that is not under way */
+    TODO_LOST = 4,
+    TODO_TELL = 8, /* the other end is to be told what was taken */
+    TODO_LEND = 16 /* some wait for bytes of the stream, or some are to go back */
+};
+
+struct weft_ucp {
+    struct fabric fabric;
+    ucp_worker_h worker;
+    ucp_ep_h ep;
+    unsigned todo;
+    unsigned next, count, room; /* of events */
+    struct completion *events;
+    struct completion *sink, *sink_end; /* of a poll that is under way */
+    struct weft_ucp_slot *free;
+    ucp_request_param_t send, receive; /* of operations but for their slot */
+    bool looks, connected;
+    bool linked, tried, draining, peer_errors;
+    bool parted; /* the other end has said that it leaves: its silence is no loss */
+
+    int taken, receives; /* slots; of them those that nobody has to answer */
+    struct weft_ucp_slot *waiting, **waiting_last; /* for a flush */
+    uint64_t turns, turn_begun;                    /* of flushes */
+    bool flushing;
+
+    struct weft_ucp_packet *first, **last, *spare, *given; /* of arrivals */
+    size_t kept;                                           /* bytes of those */
+
+    struct {
+        uint64_t sent, acked, taken, told; /* units of tagged messages: ours, and theirs */
+    } flow;
+    struct {
+        struct weft_ucp_slot *first, **last; /* receives that complete in order */
+    } mail;
+    struct {
+        struct weft_ucp_slot *first, **last; /* receives that wait */
+        char *data, *at;                     /* UCX's, and how far it was handed out */
+        size_t left;
+    } loan;
+
+    struct weft_ucp_slot slots[WEFT_UCP_SLOTS];
+    struct weft_ucp_exposed exposed[WEFT_UCP_ENTRIES];
+    ucp_mem_h late[WEFT_UCP_ENTRIES]; /* withdrawn while there was another end */
+    int late_count;
+    struct weft_ucp_remote remotes[WEFT_UCP_ENTRIES];
+    int remote_count;
+    uint64_t notices[WEFT_UCP_NOTICES][WEFT_UCP_ENTRIES], *notice; /* which of theirs are good */
+    unsigned meetings;
+    uint64_t word; /* the meeting's: an end that says it belongs to it */
+    bool said, heard;
+    ucs_status_t lost;
+    const char *reason;
+    struct fabric_facts *facts;
+    struct weft_ucp_port port;
+};
+
+/* ---- ucp.c ---- */
+
+/* Why nothing can be posted: there is no other end, or it is lost. */
+int weft_ucp_not_connected(const struct weft_ucp *ucp);
+/* A status of UCX's as ours. */
+int weft_ucp_errno(ucs_status_t status);
+/* Says that a call did not succeed: weft_ucp_refuse(ucp, "put", status). */
+int weft_ucp_refuse(const struct weft_ucp *ucp, const char *what, ucs_status_t status);
+/* The connection is of no use any more. */
+void weft_ucp_lose(struct weft_ucp *ucp, ucs_status_t status, const char *reason);
+/* A worker to be met at, if the last one could not be had. */
+int weft_ucp_renew(struct weft_ucp *ucp);
+/* Of an endpoint. */
+void weft_ucp_error(void *arg, ucp_ep_h ep, ucs_status_t status);
+
+/* ---- link.c ---- */
+
+int weft_ucp_expose(struct fabric *fabric, struct region *region, struct msg *key);
+void weft_ucp_withdraw(struct fabric *fabric, struct region *region);
+/* All regions: the keys of a meeting are no longer good; they are not exposed any more. */
+void weft_ucp_lock(struct weft_ucp *ucp);
+void weft_ucp_unexpose(struct weft_ucp *ucp);
+/* Memory that was withdrawn too early to be given back, when nothing is under way. */
+void weft_ucp_give_back(struct weft_ucp *ucp);
+int weft_ucp_address(struct fabric *fabric, struct msg *mine);
+int weft_ucp_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
+                     struct remote *remote);
+
+/* ---- verbs.c ---- */
+
+int weft_ucp_write(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_read(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_flush(struct fabric *fabric, const struct xfer *x);
+void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg);
+/* A flush for all that wait for one. */
+void weft_ucp_flush_start(struct weft_ucp *ucp);
+
+static inline bool weft_ucp_in_buffer(const struct xfer *x)
+{
+    return x->length <= x->local->length && x->at <= x->local->length - x->length;
+}
+
+/* The next free slot, which stays free until it is taken; NULL: there is none. */
+static inline struct weft_ucp_slot *weft_ucp_slot_next(struct weft_ucp *ucp, uint32_t verb,
+                                                       const struct xfer *x)
+{
+    struct weft_ucp_slot *slot = ucp->free;
+    if (!slot)
+        return NULL;
+    slot->remote = NULL;
+    slot->id = x->id;
+    slot->length = x->length;
+    slot->verb = verb;
+    slot->flushes = slot->settled = slot->local = false;
+    slot->status = 0;
+    ucp->send.user_data = slot;
+    return slot;
+}
+
+static inline void weft_ucp_slot_take(struct weft_ucp_slot *slot)
+{
+    slot->ucp->free = slot->next;
+    slot->ucp->taken++;
+}
+
+static inline void weft_ucp_slot_give(struct weft_ucp_slot *slot)
+{
+    slot->next = slot->ucp->free;
+    slot->ucp->free = slot;
+    slot->ucp->taken--;
+}
+
+/* ---- tag.c ---- */
+
+int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_trecv(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_tprobe(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_send(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_recv(struct fabric *fabric, const struct xfer *x);
+extern const ucp_request_param_t weft_ucp_receive;
+/* The other end has taken so many units; it is told how many this one has. */
+void weft_ucp_flow_acked(struct weft_ucp *ucp, uint64_t acked);
+void weft_ucp_flow_tell(struct weft_ucp *ucp);
+
+/* ---- stream.c ---- */
+
+int weft_ucp_stream_send(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x);
+/* To the oldest receive that borrows, if there is something; takes back what was lent before. */
+void weft_ucp_stream_lend(struct weft_ucp *ucp);
+void weft_ucp_stream_give_back(struct weft_ucp *ucp);
+
+/* ---- am.c: active messages, events, poll ---- */
+
+int weft_ucp_am(struct fabric *fabric, const struct xfer *x);
+int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max);
+int weft_ucp_listen(struct weft_ucp *ucp);
+
+/* What ends tell each other, beside what is measured. */
+enum news { NEWS_HELLO = 1, NEWS_WITHDRAWN, NEWS_BYE, NEWS_TAKEN };
+/* DONE, LATER or -EAGAIN; nobody waits for it. */
+int weft_ucp_tell(struct weft_ucp *ucp, enum news what, uint64_t word);
+
+bool weft_ucp_events_grow(struct weft_ucp *ucp);
+/* All that came in and was not asked for. */
+void weft_ucp_events_drop(struct weft_ucp *ucp);
+
+/* Straight to the caller of a poll that is under way, or else in the queue. */
+static inline struct completion *weft_ucp_event(struct weft_ucp *ucp)
+{
+    static _Thread_local struct completion nowhere;
+    if (ucp->sink != ucp->sink_end && !ucp->count)
+        return ucp->sink++;
+    if (__builtin_expect(ucp->count == ucp->room, 0) && !weft_ucp_events_grow(ucp))
+        return &nowhere;
+    return &ucp->events[ucp->count++];
+}
+
+#endif

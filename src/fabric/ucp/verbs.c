@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One-sided operations. UCX calls a put or an atomic complete when our buffer is free; that it is
+ * in the target's memory, a flush says. One flush is under way at a time, for all that were posted
+ * before it; those posted meanwhile wait for the next. */
+#include "fabric/ucp/ucp.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- what is refused ---- */
+
+/* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
+static inline bool acceptable(const struct xfer *x)
+{
+    const struct weft_ucp_remote *r = x->remote->own;
+    return r && *r->alive == x->remote->key && x->length <= r->length &&
+           x->remote_at <= r->length - x->length && weft_ucp_in_buffer(x);
+}
+
+static int no_key(uint64_t key)
+{
+    return weft_ucp_host->fail(-ENOENT, "ucp: no region of the target has key 0x%" PRIx64, key);
+}
+
+static int refuse(const struct weft_ucp *u, const struct xfer *x)
+{
+    const struct weft_ucp_remote *r = x->remote->own;
+    if (!r || !u->connected)
+        return weft_ucp_not_connected(u);
+    if (*r->alive != x->remote->key)
+        return no_key(x->remote->key);
+    if (!weft_ucp_in_buffer(x))
+        return weft_ucp_host->fail(-ERANGE, "ucp: %zu bytes at %zu of a buffer of %zu", x->length,
+                                   x->at, x->local->length);
+    return weft_ucp_host->fail(-ERANGE, "ucp: %zu bytes at %zu, the target's region has %zu",
+                               x->length, x->remote_at, r->length);
+}
+
+/* ---- completions ---- */
+
+static const char *const verb_words[VERBS] = {
+    [VERB_WRITE] = "write",         [VERB_READ] = "read",
+    [VERB_ATOMIC] = "atomic",       [VERB_AM] = "am",
+    [VERB_SEND] = "send",           [VERB_TSEND] = "a tagged message",
+    [VERB_STREAM_SEND] = "a stream"};
+
+/* It is over, with an event for who waits for it. */
+static void finish(struct weft_ucp_slot *slot)
+{
+    struct weft_ucp *u = slot->ucp;
+    if (slot->verb < VERBS && !u->draining) {
+        if (!slot->status && slot->remote && *slot->remote->alive != slot->key)
+            slot->status = no_key(slot->key);
+        *weft_ucp_event(u) = (struct completion){
+            .id = slot->id, .verb = slot->verb, .status = slot->status, .length = slot->length};
+    }
+    weft_ucp_slot_give(slot);
+}
+
+static void note(struct weft_ucp_slot *slot, ucs_status_t status)
+{
+    struct weft_ucp *u = slot->ucp;
+    if (status == UCS_OK || u->draining)
+        return;
+    if (slot->verb == VERBS)
+        weft_ucp_lose(u, status, ucs_status_string(status));
+    else
+        slot->status = weft_ucp_refuse(u, verb_words[slot->verb], status);
+}
+
+/* The oldest first: what a flush that is over has settled. */
+static void finish_settled(struct weft_ucp *u)
+{
+    while (u->waiting && u->waiting->settled && u->waiting->local) {
+        struct weft_ucp_slot *slot = u->waiting;
+        u->waiting = slot->next;
+        if (!u->waiting)
+            u->waiting_last = &u->waiting;
+        finish(slot);
+    }
+}
+
+void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg)
+{
+    struct weft_ucp_slot *slot = arg;
+    note(slot, status);
+    slot->local = true;
+    if (!slot->flushes)
+        finish(slot);
+    else
+        finish_settled(slot->ucp);
+    ucp_request_free(request);
+}
+
+/* ---- flushes ---- */
+
+static void settle_all(struct weft_ucp *u, ucs_status_t status)
+{
+    for (struct weft_ucp_slot *slot = u->waiting; slot && slot->turn <= u->turn_begun;
+         slot = slot->next) {
+        note(slot, status);
+        slot->settled = true;
+        slot->local |= status != UCS_OK;
+    }
+}
+
+static void flushed(void *request, ucs_status_t status, void *arg)
+{
+    struct weft_ucp *u = arg;
+    u->flushing = false;
+    settle_all(u, status);
+    finish_settled(u);
+    if (u->waiting)
+        u->todo |= TODO_FLUSH;
+    ucp_request_free(request);
+}
+
+void weft_ucp_flush_start(struct weft_ucp *u)
+{
+    ucp_request_param_t param = {.op_attr_mask =
+                                     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = flushed,
+                                 .user_data = u};
+    u->todo &= ~(unsigned)TODO_FLUSH;
+    u->turn_begun = u->turns++;
+    void *request = ucp_ep_flush_nbx(u->ep, &param);
+    u->flushing = UCS_PTR_IS_PTR(request);
+    if (u->flushing)
+        return;
+    settle_all(u, UCS_PTR_STATUS(request));
+}
+
+/* After the call, the flush: most often in shared memory that is done at once, and then there is
+ * nothing to wait for. */
+static int flush_too(struct weft_ucp_slot *slot)
+{
+    struct weft_ucp *u = slot->ucp;
+    bool alone = !u->waiting;
+    weft_ucp_slot_take(slot);
+    slot->flushes = true;
+    slot->turn = u->turns;
+    slot->next = NULL;
+    *u->waiting_last = slot;
+    u->waiting_last = &slot->next;
+    if (u->flushing)
+        return LATER;
+    weft_ucp_flush_start(u);
+    if (!alone || !slot->settled || !slot->local) {
+        finish_settled(u);
+        return LATER;
+    }
+    u->waiting = NULL;
+    u->waiting_last = &u->waiting;
+    weft_ucp_slot_give(slot);
+    return slot->status ? slot->status : DONE;
+}
+
+int weft_ucp_flush(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    if (!u->connected)
+        return weft_ucp_not_connected(u);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_WRITE, x);
+    if (!slot)
+        return -EAGAIN;
+    slot->local = true;
+    return flush_too(slot);
+}
+
+/* From what the call said to what a verb returns. */
+static inline int begun(struct weft_ucp_slot *slot, const struct xfer *x, void *request,
+                        bool flushes)
+{
+    if (UCS_PTR_IS_ERR(request))
+        return weft_ucp_refuse(slot->ucp, verb_words[slot->verb], UCS_PTR_STATUS(request));
+    slot->remote = x->remote->own;
+    slot->key = x->remote->key;
+    slot->local = !request;
+    if (flushes)
+        return flush_too(slot);
+    if (!request)
+        return DONE;
+    weft_ucp_slot_take(slot);
+    return LATER;
+}
+
+/* ---- write and read ---- */
+
+int weft_ucp_write(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    const struct weft_ucp_remote *r = x->remote->own;
+    if (!acceptable(x))
+        return refuse(u, x);
+    if (!x->length)
+        return DONE;
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_WRITE, x);
+    if (!slot)
+        return -EAGAIN;
+    void *request = ucp_put_nbx(u->ep, x->local->address + x->at, x->length, r->base + x->remote_at,
+                                r->rkey, &u->send);
+    return begun(slot, x, request, !(x->how & HINT(LOCAL)));
+}
+
+int weft_ucp_read(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    const struct weft_ucp_remote *r = x->remote->own;
+    if (!acceptable(x))
+        return refuse(u, x);
+    if (!x->length)
+        return DONE;
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_READ, x);
+    if (!slot)
+        return -EAGAIN;
+    void *request = ucp_get_nbx(u->ep, x->local->address + x->at, x->length, r->base + x->remote_at,
+                                r->rkey, &u->send);
+    return begun(slot, x, request, false);
+}
+
+/* ---- atomics ---- */
+
+const ucp_atomic_op_t weft_ucp_amo_ops[AMO_OPS] = {
+    [AMO_SUM] = UCP_ATOMIC_OP_ADD,   [AMO_BOR] = UCP_ATOMIC_OP_OR,
+    [AMO_BAND] = UCP_ATOMIC_OP_AND,  [AMO_BXOR] = UCP_ATOMIC_OP_XOR,
+    [AMO_SWAP] = UCP_ATOMIC_OP_SWAP, [AMO_CSWAP] = UCP_ATOMIC_OP_CSWAP};
+
+static inline size_t size_of(const struct xfer *x)
+{
+    return x->amo.type < AMO_INT64 ? sizeof(uint32_t) : sizeof(uint64_t);
+}
+
+/* Only what the facts offer: 32 and 64 bits, and of the compares EQ. */
+static inline bool offered(const struct weft_ucp *u, const struct xfer *x)
+{
+    return x->amo.op < AMO_OPS && x->amo.type < AMO_TYPES &&
+           u->facts->amo[x->amo.fetch ? 1 : 0][x->amo.op] >> x->amo.type & 1 &&
+           (x->amo.op != AMO_CSWAP || x->amo.compare_op == AMO_EQ);
+}
+
+static int refuse_atomic(const struct weft_ucp *u, const struct xfer *x)
+{
+    if (!offered(u, x))
+        return weft_ucp_host->fail(-EINVAL, "ucp: there is no such atomic");
+    if (x->length != size_of(x) || x->remote_at % size_of(x))
+        return weft_ucp_host->fail(
+            -EINVAL, "ucp: an atomic of %zu bytes at %zu on a type of %zu is not aligned",
+            x->length, x->remote_at, size_of(x));
+    return refuse(u, x);
+}
+
+/* A compare-and-swap has what it compares with as its operand, and what it swaps in where the old
+ * value will be. */
+int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    const struct weft_ucp_remote *r = x->remote->own;
+    if (!offered(u, x) || x->length != size_of(x) || x->remote_at % size_of(x) || !acceptable(x))
+        return refuse_atomic(u, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_ATOMIC, x);
+    if (!slot)
+        return -EAGAIN;
+    bool compares = x->amo.op == AMO_CSWAP;
+    ucp_request_param_t param = u->send;
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param.datatype = ucp_dt_make_contig(x->length);
+    if (x->amo.fetch) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+        param.reply_buffer = x->amo.result;
+    }
+    if (compares)
+        memcpy(x->amo.result, x->amo.operand, x->length);
+    void *request = ucp_atomic_op_nbx(u->ep, weft_ucp_amo_ops[x->amo.op],
+                                      compares ? x->amo.compare : x->amo.operand, 1,
+                                      r->base + x->remote_at, r->rkey, &param);
+    return begun(slot, x, request, !x->amo.fetch && !(x->how & HINT(LOCAL)));
+}
