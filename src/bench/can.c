@@ -103,6 +103,21 @@ static int can_sleep(const struct session *s, const struct spec *spec, const str
     return 0;
 }
 
+/* A target that makes no progress must not be needed for any. */
+static int can_leave_out(const struct session *s, const struct spec *spec, const struct op *op,
+                         const struct method *method)
+{
+    if (!spec->waits.target_out)
+        return 0;
+    if (method->legs == 2 || op->traits & OP_NEEDS_ACK || spec->both_ways)
+        return fail(-EINVAL, "a target that takes no part has no answer to %s in %s",
+                    op_called(spec), method->name);
+    if (!s->facts.alone && s->facts.target_polls & op->verbs)
+        return fail(-ENOTSUP, "%s: %s completes only while the target makes progress", form_of(s),
+                    op_called(spec));
+    return 0;
+}
+
 int session_can(const struct session *s, const struct spec *spec)
 {
     const struct op *op = op_of(spec);
@@ -119,6 +134,8 @@ int session_can(const struct session *s, const struct spec *spec)
         return fail(-ENOTSUP, "%s: nobody is there to answer %s in %s", form_of(s), op_called(spec),
                     method->name);
     status = can_sleep(s, spec, op, method);
+    if (!status)
+        status = can_leave_out(s, spec, op, method);
     if (!status && spec->data.layout && !(op->traits & OP_NO_LAYOUTS))
         status = can_layout(s, spec, op);
     return status || !op->can ? status : op->can(spec, &s->facts, form_of(s));

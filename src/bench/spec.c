@@ -84,6 +84,8 @@ const struct opt spec_rows[] = {
      .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_WAKEUP] = {.name = "wakeup", .type = OPT_FLAG, FIELD(waits.wakeup),
      .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_TARGET_OUT] = {.name = "target_out", .type = OPT_FLAG, FIELD(waits.target_out),
+     .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_CLOCK] = {.name = "clock", .type = OPT_CHOICE, FIELD(local.clock), PARAM(clock),
      .choices = clock_names, .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_IGNORE_MISMATCH] = {.name = "ignore_mismatch", .type = OPT_FLAG,

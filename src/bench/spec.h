@@ -54,8 +54,9 @@ struct spec_tag {
 
 /* How an end waits. */
 struct spec_waits {
-    bool events; /* it sleeps until an event of the fabric wakes it */
-    bool wakeup; /* it could, but polls */
+    bool events;     /* it sleeps until an event of the fabric wakes it */
+    bool wakeup;     /* it could, but polls */
+    bool target_out; /* the target makes no progress: it takes no part */
 };
 
 /* What the measuring end needs to know. */
@@ -120,6 +121,7 @@ enum spec_row {
     SPEC_TAG_UNEXPECTED,
     SPEC_EVENTS,
     SPEC_WAKEUP,
+    SPEC_TARGET_OUT,
     SPEC_CLOCK,
     SPEC_IGNORE_MISMATCH,
     SPEC_KEEP_SAMPLES,

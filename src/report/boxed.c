@@ -17,6 +17,10 @@ static const double mib = 1024 * 1024;
 static const char rule[] =
     "+--------------+---------+---------+---------+----------+----------+-----------+-----------+";
 
+static const char rule_today[] = "+--------------+--------------+----------+---------+---------+---"
+                                 "-------+----------+-----------"
+                                 "+-----------+";
+
 enum { PERCENTILE = 9 };
 
 static size_t percentiles_of(const struct report_boxed *b)
@@ -57,8 +61,46 @@ static void title_percentiles(const struct report_boxed *b)
     }
 }
 
+/* The first column's name. */
+static void rank_title(const struct report_boxed *b, const char *form, char *text, size_t room)
+{
+    if (b->rank || b->today)
+        snprintf(text, room, form, b->rank ? *b->rank : 50.0);
+    else
+        snprintf(text, room, "typical%s", *form && b->csv ? "_lat" : "");
+}
+
+static void draw_today(struct report_boxed *b, const char *group)
+{
+    char title[16];
+    int right = 8, left = (int)(30 - right - strlen(" (usec)"));
+    rank_title(b, "%.1f%%ile", title, sizeof title);
+    fputs("+--------------+--------------+------------------------------+---------------------+"
+          "-----------------------+",
+          b->out);
+    rule_percentiles(b, false);
+    fprintf(b->out,
+            "\n|              |              |%*s (usec)%*s|   bandwidth (MB/s)  |  message rate "
+            "(msg/s) |",
+            left, group, right, "");
+    group_percentiles(b);
+    fprintf(b->out, "\n%s", rule_today);
+    rule_percentiles(b, true);
+    fprintf(
+        b->out,
+        "\n|    %s     | # iterations | %8s | average | overall |  average |  overall |  average  "
+        "|  overall  |",
+        b->final_only ? " Test" : "Stage", title);
+    title_percentiles(b);
+    fprintf(b->out, "\n%s", rule_today);
+    rule_percentiles(b, true);
+    fputc('\n', b->out);
+}
+
 static void draw(struct report_boxed *b, const char *group)
 {
+    char title[16];
+    rank_title(b, "%.1f%%ile", title, sizeof title);
     fputs("+--------------+-----------------------------+---------------------+------------------"
           "-----+",
           b->out);
@@ -70,9 +112,10 @@ static void draw(struct report_boxed *b, const char *group)
     group_percentiles(b);
     fprintf(b->out, "\n%s", rule);
     rule_percentiles(b, true);
-    fputs("\n| # iterations | typical | average | overall |  average |  overall |   average |   "
-          "overall |",
-          b->out);
+    fprintf(b->out,
+            "\n| # iterations |%*s%s| average | overall |  average |  overall |   average |   "
+            "overall |",
+            strlen(title) > 7 ? 9 : 8, title, strlen(title) > 7 ? "" : " ");
     title_percentiles(b);
     fprintf(b->out, "\n%s", rule);
     rule_percentiles(b, true);
@@ -82,10 +125,10 @@ static void draw(struct report_boxed *b, const char *group)
 /* A border with the labels in it. */
 static void draw_labels(const struct report_boxed *b)
 {
-    char line[sizeof rule];
-    size_t at = 1;
-    memcpy(line, rule, sizeof line);
-    for (const char *from = b->labels; *from && at + 1 < sizeof line - 1; from++)
+    char line[sizeof rule_today];
+    size_t at = 1, length = b->today ? sizeof rule_today : sizeof rule;
+    memcpy(line, b->today ? rule_today : rule, length);
+    for (const char *from = b->labels; *from && at + 1 < length - 1; from++)
         line[at++] = *from == '\n' ? '/' : *from;
     text_clean(line);
     fputs(line, b->out);
@@ -136,16 +179,39 @@ static void percentile_text(const struct result *r, double percent, char *text, 
         sample_text(r, p.us, text, room);
 }
 
+/* The first figure: the median, or the percentile that was asked for. */
+static void rank_text(const struct report_boxed *b, const struct result *r, char *text, size_t room)
+{
+    double us = r->latency_us.typical;
+    if (b->rank && *b->rank <= 0)
+        us = (double)r->stats->min_ps * r->us_per_unit;
+    else if (b->rank && *b->rank >= 100)
+        us = (double)r->stats->max_ps * r->us_per_unit;
+    else if (b->rank)
+        return percentile_text(r, *b->rank, text, room);
+    sample_text(r, us, text, room);
+}
+
+/* Current releases of UCX count a ping-pong's messages both ways. */
+static double ways(const struct report_boxed *b)
+{
+    return b->today && b->legs == 2 ? 2 : 1;
+}
+
 static void boxed_row(const struct report_boxed *b, const struct result *r)
 {
     char text[32];
-    sample_text(r, r->latency_us.typical, text, sizeof text);
-    number(b, "", 14, 0, (double)r->count);
-    fprintf(b->out, " %9s %9.3f %9.3f", text, r->latency_us.recent, r->latency_us.overall);
-    number(b, " ", 10, 2, r->bandwidth.recent / mib);
-    number(b, " ", 10, 2, r->bandwidth.overall / mib);
-    number(b, " ", 11, 0, r->rate.recent);
-    number(b, " ", 11, 0, r->rate.overall);
+    double both = ways(b);
+    rank_text(b, r, text, sizeof text);
+    if (b->today)
+        fprintf(b->out, "%-10s", b->final_only ? "" : r->final ? "Final:" : "[thread 0]");
+    number(b, "", b->today ? 18 : 14, 0, (double)r->count);
+    fprintf(b->out, " %*s %9.3f %9.3f", b->today ? 10 : 9, text, r->latency_us.recent,
+            r->latency_us.overall);
+    number(b, " ", b->today ? 11 : 10, 2, both * r->bandwidth.recent / mib);
+    number(b, " ", 10, 2, both * r->bandwidth.overall / mib);
+    number(b, " ", 11, 0, both * r->rate.recent);
+    number(b, " ", 11, 0, both * r->rate.overall);
     for (size_t i = 0; i < percentiles_of(b); i++) {
         percentile_text(r, b->percentiles[i], text, sizeof text);
         fprintf(b->out, " %*s", PERCENTILE, text);
@@ -170,11 +236,12 @@ static void fields(const struct report_boxed *b, const char *list)
 static void csv_row(const struct report_boxed *b, const struct result *r)
 {
     char text[32];
+    double both = ways(b);
     fields(b, b->labels);
-    sample_text(r, r->latency_us.typical, text, sizeof text);
+    rank_text(b, r, text, sizeof text);
     fprintf(b->out, "%" PRIu64 ",%s,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f", r->count, text,
-            r->latency_us.recent, r->latency_us.overall, r->bandwidth.recent / mib,
-            r->bandwidth.overall / mib, r->rate.recent, r->rate.overall);
+            r->latency_us.recent, r->latency_us.overall, both * r->bandwidth.recent / mib,
+            both * r->bandwidth.overall / mib, both * r->rate.recent, both * r->rate.overall);
     for (size_t i = 0; i < percentiles_of(b); i++) {
         percentile_text(r, b->percentiles[i], text, sizeof text);
         fprintf(b->out, ",%s", text);
@@ -186,9 +253,10 @@ static void csv_row(const struct report_boxed *b, const struct result *r)
 
 static void csv_titles(const struct report_boxed *b)
 {
+    char title[32];
+    rank_title(b, "%.1f_percentile_lat", title, sizeof title);
     fields(b, b->columns);
-    fprintf(b->out, "iterations,typical_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,"
-                    "overall_mr");
+    fprintf(b->out, "iterations,%s,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr", title);
     for (size_t i = 0; i < percentiles_of(b); i++)
         fprintf(b->out, ",p%.10g", b->percentiles[i]);
     fputc('\n', b->out);
@@ -200,10 +268,11 @@ static int boxed_begin(struct report *report, const struct facts *facts)
     /* Only final rows: there is one box, and it is right for all of them. */
     bool one = b->final_only && b->mixed;
     const char *group = one ? "overhead/latency" : facts->method->samples(facts->spec);
+    b->legs = facts->legs;
     if (b->csv && !b->group)
         csv_titles(b);
     if (!b->csv && (!b->group || strcmp(b->group, group) != 0))
-        draw(b, group);
+        (b->today ? draw_today : draw)(b, group);
     if (!b->csv && *b->labels)
         draw_labels(b);
     b->group = group;

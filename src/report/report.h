@@ -207,7 +207,11 @@ struct report_boxed {
     struct report report;
     FILE *out;
     bool csv, final_only, grouped;
-    bool mixed;                /* the tests of a batch do not all have the same first columns */
+    bool today; /* as current releases of UCX print it: a column for the stage, a ping-pong's
+                   bandwidth and rate of both ways */
+    const double *rank; /* the percentile of the first column, in percent; NULL: the median */
+    unsigned legs;      /* of the test that runs */
+    bool mixed;         /* the tests of a batch do not all have the same first columns */
     const double *percentiles; /* extra columns; ends with 0, or NULL */
     const char *columns;       /* of CSV, before the others: the batch files */
     const char *labels;        /* of the test that runs, one for each batch file */

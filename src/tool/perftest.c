@@ -336,6 +336,8 @@ static int check_client(struct command *c)
 {
     const struct perftest *o = &c->options;
     int status = product_read(&c->product, o->batch);
+    if (!status)
+        status = product_sizes(&c->product, &o->sizes);
     if (status)
         return status;
     if (o->csv && o->grouped)
@@ -400,6 +402,8 @@ static bool by_launcher(const struct command *c)
     const struct opt *port = opt_find(&c->set, "port");
     bool server_here = o->loop || *o->bind || *o->access.secret_file || *o->access.allow_list ||
                        opt_origin(&c->set, port) == OPT_BY_USER;
+    if (o->mpi)
+        return o->mpi == PERF_MPI_ON;
     return !o->address && !o->local && !server_here && mpi_launched();
 }
 
@@ -426,7 +430,10 @@ static int run(struct command *c)
                         .loop = o->loop,
                         .port = o->port,
                         .server_cpu = -1};
+    perf_hints(&c->set);
     int status = role_check(&role, &c->set);
+    if (!status && o->mpi == PERF_MPI_ON && !mpi_launched())
+        return fail(-EINVAL, "-P 1: no MPI launcher has started this process");
     if (!status && !launched)
         status = access_open(&c->options.access, &c->set, &role);
     if (!status && (o->address || o->local))

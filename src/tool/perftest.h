@@ -10,7 +10,8 @@
 /* Which rows may stand in a line of a batch file, which only on the command line, and which of
  * both have no effect at a server. */
 enum { PERF_TEST = 1, PERF_RUN = 2, PERF_CLIENT = 4 };
-enum { PERF_MEMORY = 40 }; /* room for -m */
+enum { PERF_MEMORY = 40, PERF_RANK = 16 }; /* room for -m and -R */
+enum { PERF_FORM_UCX = 2, PERF_MPI_OFF = 1, PERF_MPI_ON = 2 };
 
 struct perftest {
     struct spec spec; /* first: rows `of` the spec's fill it */
@@ -20,7 +21,10 @@ struct perftest {
     char cpu[CPUS_TEXT]; /* as cpus.h has it */
     int thread_mode;     /* accepted: every thread has a handle of its own */
     uint64_t port, wait_s, outstanding;
-    int wait_mode; /* choice */
+    int wait_mode, form, mpi; /* choices */
+    struct opt_range sizes;   /* min is 0: -s */
+    char rank[PERF_RANK];     /* "": the median */
+    bool ipv6, quiet;
     bool grouped, final_only, csv, loop, local, list, help, version;
     char batch[4096], bind[256];
     struct access access;

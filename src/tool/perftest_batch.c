@@ -4,6 +4,7 @@
 #include "tool/shell.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +80,23 @@ int product_read(struct product *p, const char *paths)
         if (!status && !p->files[p->count++].count)
             status = fail(-EINVAL, "batch file %s: no test in it", path);
     }
+    return status;
+}
+
+int product_sizes(struct product *p, const struct opt_range *sizes)
+{
+    struct msg text = {0};
+    int status = 0;
+    if (!sizes->min)
+        return 0;
+    if (p->count == PRODUCT_FILES)
+        return fail(-EINVAL, "more than %d batch files", PRODUCT_FILES - 1);
+    for (uint64_t size = sizes->min; size <= sizes->max && !status; size *= 2)
+        status = msg_add(&text, "%" PRIu64 " -s %" PRIu64 "\n", size, size);
+    if (!status)
+        status = batch_parse(&p->files[p->count], text.bytes, strlen(text.bytes));
+    if (!status)
+        p->files[p->count++].path = "size";
     return status;
 }
 

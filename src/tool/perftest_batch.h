@@ -22,6 +22,8 @@ struct product {
 
 /* Reads the files; paths has one per line. */
 int product_read(struct product *product, const char *paths);
+/* One more file of it, as it were: a line for each power of two. */
+int product_sizes(struct product *product, const struct opt_range *sizes);
 void product_free(struct product *product);
 
 /* Says lines that can never run, once, and leaves them out. Returns how many there are. */

@@ -52,6 +52,8 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
                                            "Use copy-out API (cannot used for atomics).",
                                            "Use zero-copy API (cannot used for atomics)."};
 
+static const char *const forms[] = {"weft", "ucx", NULL};
+static const char *const no_yes[] = {"0", "1", NULL};
 static const char *const wait_modes[] = {"poll", "sleep", NULL};
 enum { WAIT_SLEEP = 2 };
 static const char *const thread_modes[] = {"single", "serialized", "multi", NULL};
@@ -138,6 +140,29 @@ const struct opt perf_rows[] = {
      .help = "tag_*: a message is probed for, then received\n"
              "(otherwise its receive is posted before it is\n"
              "sent)"},
+    {.letter = 'o', .name = "one-sided", OF(TARGET_OUT), OURS_TEST,
+     .help = "The target makes no progress (put_bw, get, atomics,\n"
+             "where the fabric needs none)"},
+    {.letter = 'R', .name = "rank", .type = OPT_TEXT, FIELD(rank), .max = PERF_RANK, .word = "RANK",
+     .takes = PERF_RUN | PERF_CLIENT, .flags = OPT_OURS,
+     .help = "The percentile in the first column, 0 to 100,\n"
+             "instead of the median"},
+    {.name = "sizes", .type = OPT_SIZES, FIELD(sizes), .min = 1, .max = UINT32_MAX,
+     .word = "MIN:MAX", .takes = PERF_RUN | PERF_CLIENT, .flags = OPT_OURS,
+     .help = "The test with each power of two, from one to the\n"
+             "other, as a batch of them"},
+    {.name = "form", .type = OPT_CHOICE, FIELD(form), .choices = forms, .fallback = "weft",
+     .word = "FORM", .takes = PERF_RUN | PERF_CLIENT, .flags = OPT_OURS,
+     .help = "The table as it is here, or ucx: as current\n"
+             "releases of UCX print it (default: {default})"},
+    {.letter = 'P', .name = "mpi", .type = OPT_CHOICE, FIELD(mpi), .choices = no_yes, .word = "0|1",
+     OURS_RUN,
+     .help = "0: a server or client even under a launcher; 1: a\n"
+             "rank of a launcher, or an error"},
+    {.letter = '6', .name = "ipv6", .type = OPT_FLAG, FIELD(ipv6), OURS_RUN,
+     .help = "Accepted: both IPv4 and IPv6 are always taken"},
+    {.letter = 'q', .name = "quiet", .type = OPT_FLAG, FIELD(quiet), OURS_RUN,
+     .help = "No error text of the vendor's library"},
     {.name = "verify", OF(VERIFY), OURS_TEST,
      .help = "Check the data; times then include the checking"},
     {.letter = 'E', .name = "wait-mode", .type = OPT_CHOICE, FIELD(wait_mode), .choices = wait_modes,

@@ -4,9 +4,11 @@
 #include "tool/perftest_show.h"
 #include "tool/shell.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- before ---- */
@@ -54,6 +56,21 @@ static int on_begin(struct report *report, const struct facts *facts)
     say_layout(facts, o);
     say_kind(facts);
     return s->output.report.ops->begin(&s->output.report, facts);
+}
+
+void perf_hints(const struct opt_set *set)
+{
+    const struct perftest *o = set->base;
+    const char *comma = strchr(o->memory, ',');
+    if (o->loop && o->test && !o->address && !o->local)
+        shell_say("-l serves one client after another; UCX's -l, a test within one process, is "
+                  "--local here, with two of them");
+    if (comma && strncmp(o->memory, comma + 1, (size_t)(comma - o->memory)) != 0 && o->test)
+        shell_say("-m A,B is the client's memory and the server's; in UCX it is what each end "
+                  "sends from and receives into");
+    /* Only UCX prints without being asked. */
+    if (o->quiet)
+        setenv("UCX_LOG_LEVEL", "fatal", 0);
 }
 
 /* ---- rows ---- */
@@ -121,6 +138,15 @@ static const struct report_ops ops = {.name = "ucx_perftest",
                                       .progress = on_progress,
                                       .end = on_end};
 
+static int read_rank(const char *text, double *rank)
+{
+    char *end;
+    *rank = strtod(text, &end);
+    return !strchr("0123456789.", *text) || *end || !(*rank >= 0 && *rank <= 100)
+               ? fail(-EINVAL, "--rank %s: a percentile is 0 to 100", text)
+               : 0;
+}
+
 int perf_show_open(struct perf_show *s, const struct perftest *o,
                    const struct output_author *author)
 {
@@ -128,6 +154,11 @@ int perf_show_open(struct perf_show *s, const struct perftest *o,
     int status = output_open(&s->output, &o->output, author, &s->boxed.report);
     report_boxed_open(&s->boxed, stdout);
     s->boxed.csv = o->csv;
+    s->boxed.today = o->form == PERF_FORM_UCX;
+    if (!status && *o->rank) {
+        status = read_rank(o->rank, &s->rank);
+        s->boxed.rank = &s->rank;
+    }
     s->boxed.final_only = o->final_only;
     s->boxed.grouped = o->grouped;
     s->boxed.percentiles = s->output.percentiles;

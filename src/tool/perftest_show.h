@@ -9,10 +9,14 @@ struct perf_show {
     struct report report; /* passes on to the output */
     struct report_boxed boxed;
     struct output output;
+    double rank;      /* -R */
     char label[1200]; /* of the test that runs, for documents */
     char said[128];   /* the fabric last said to have been chosen */
     bool said_means;
 };
+
+/* Letters that mean something else in current releases of UCX, on standard error; and -q. */
+void perf_hints(const struct opt_set *set);
 
 int perf_show_open(struct perf_show *show, const struct perftest *options,
                    const struct output_author *author);

@@ -162,7 +162,7 @@ def options_of_the_other_role_are_refused():
 
 @test
 def an_unknown_option_is_named():
-    for option in ("--nosuch", "-q", "-Z", "--sizz", "--iov"):
+    for option in ("--nosuch", "-J", "-Z", "--sizz", "--iov"):
         refused(2, *NOWHERE, "-t", "get", option, names=(option,))
     refused(2, *NOWHERE, "-t", "get", "--verify=1", names=("--verify",))
     refused(2, *NOWHERE, "-t", "get", "--local=", names=("--local",))
