@@ -53,4 +53,121 @@ uint32_t map_again_partner(const struct map_again *again, uint32_t round, uint32
                            uint32_t *turn);
 void map_again_close(struct map_again *again);
 
+/* ---- cells: what was measured ---- */
+
+/* One measurement of a pair: times of one operation. A bandwidth counts by its inverse. */
+struct map_cell {
+    uint32_t a, b; /* nodes */
+    float min_us, p50_us, p99_us, max_us;
+    uint32_t count; /* samples */
+    uint32_t round;
+};
+
+/* Begin with {.nodes = N}. */
+struct map_cells {
+    uint32_t nodes;
+    size_t count, room;
+    struct map_cell *all;
+};
+
+/* -EINVAL and a sentence for a pair that is none and for times that cannot be. */
+int map_cells_add(struct map_cells *cells, const struct map_cell *cell);
+void map_cells_free(struct map_cells *cells);
+
+/* ---- effects ---- */
+
+enum map_metric { MAP_P50, MAP_P99 };
+
+/* ln t(a, b) = level + group(a) + group(b) + pair of groups(a, b) + node(a) + node(b) + noise.
+ * Effects are logarithms here: 0.1 is about 10 % slower. */
+struct map_model {
+    const struct map_cells *cells;
+    enum map_metric metric;
+    uint32_t nodes, groups;
+    const uint32_t *group_of;  /* NULL: one group */
+    double level[2];           /* between groups; within one */
+    double noise;              /* of a pair */
+    double row_noise;          /* of the effect of a node, as they spread */
+    double spread;             /* by which healthy nodes differ beyond noise */
+    double *effects;           /* per node, within its group */
+    uint32_t *pairs;           /* per node: how many cells it has */
+    double *group_effects;     /* 0 unless chance does not explain it */
+    struct map_finding *found; /* slow groups and pairs of groups, and groups that differ */
+    size_t found_count;
+    uint32_t measured; /* nodes with enough cells */
+};
+
+enum map_kind { MAP_GROUP, MAP_GROUP_PAIR, MAP_NODE, MAP_PAIR };
+
+enum map_verdict {
+    MAP_SLOWER,    /* by min_effect or more, and chance does not explain it */
+    MAP_NOT_AGAIN, /* suspect in the first stage, but not slower in the second: load, not link */
+    MAP_UNSURE     /* suspect, but measured too seldom in the second stage */
+};
+
+/* Effects are fractions: 0.1 is 10 % slower. Groups are judged by all cells, nodes and pairs by the
+ * second stage alone, which does not depend on how they were chosen. */
+struct map_finding {
+    enum map_kind kind;
+    enum map_verdict verdict;
+    uint32_t a, b;            /* groups or nodes; b is MAP_NONE if there is one */
+    double first;             /* effect in the first stage */
+    double effect, low, high; /* what was judged, with its 95 % interval */
+    uint32_t cells;
+};
+
+/* Fits the model to the cells of the first stage. Nodes without cells are left out. The cells and
+ * group_of must stay until it is freed. */
+int map_fit(struct map_model *model, const struct map_cells *cells, enum map_metric metric,
+            const uint32_t *group_of, uint32_t groups, double min_effect);
+void map_model_free(struct map_model *model);
+
+/* ---- suspects ---- */
+
+/* The highest 5 % of the nodes, at least 4, at most a quarter. list has room for all nodes; returns
+ * how many it has now, the slowest first. */
+uint32_t map_suspects(const struct map_model *model, uint32_t *list);
+
+struct map_pair {
+    uint32_t a, b;
+    double first; /* how much slower than its nodes explain; a logarithm */
+    bool suspect; /* otherwise it is a control: one of those that are not */
+};
+
+/* The highest 3 % of the pairs, and as many others chosen by the seed. Each is to be measured
+ * MAP_TIMES more, alone. The caller frees *pairs. */
+enum { MAP_TIMES = 8 };
+int map_suspect_pairs(const struct map_model *model, uint64_t seed, struct map_pair **pairs,
+                      size_t *count);
+
+/* ---- verdicts ---- */
+
+struct map_second {
+    const struct map_cells *cells; /* of the rounds of map_again */
+    const uint32_t *suspects;
+    uint32_t suspect_count;
+    const struct map_cells *again; /* of the pairs, several of each; NULL: none were measured */
+    const struct map_pair *pairs;
+    size_t pair_count;
+};
+
+/* What is slow, and what could have been found. */
+struct map_verdicts {
+    struct map_finding *all; /* groups, nodes, pairs: slower ones first within each */
+    size_t count, slower, unsure;
+    /* What map_power needs: of the second stage. */
+    double noise, min_effect, prior, extra, spread, row_noise;
+    uint32_t nodes, suspects, cells_each;
+};
+
+/* If nodes are equal, at most 2 % of all maps name anything: 1 % for nodes, 0.5 % for groups and
+ * pairs of groups, 0.5 % for pairs. */
+int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
+              const struct map_second *second, double min_effect);
+void map_verdicts_free(struct map_verdicts *verdicts);
+
+/* The probability that a node slower by this fraction would have been named, with the noise seen.
+ */
+double map_power(const struct map_verdicts *verdicts, double effect);
+
 #endif
