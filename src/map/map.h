@@ -170,4 +170,21 @@ void map_verdicts_free(struct map_verdicts *verdicts);
  */
 double map_power(const struct map_verdicts *verdicts, double effect);
 
+/* ---- as text ---- */
+
+struct map_heat {
+    const struct map_cells *cells;
+    enum map_metric metric;
+    const uint32_t *order;    /* nodes as they are to stand; NULL: by number */
+    const char *const *names; /* per node, as others chose them; NULL: numbers */
+    uint32_t columns;         /* of the terminal */
+    bool colour;              /* half blocks in 256 colours; otherwise a table */
+};
+
+/* Prints nothing if nothing was measured. */
+int map_heat(const struct map_heat *heat, FILE *out);
+
+/* Nodes by group, and within one the slowest last. order has room for all nodes. */
+int map_order(const struct map_model *model, uint32_t *order);
+
 #endif
