@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Four threads at each end, one sending to one: how many messages a second do they get across
- * together? Built with
- *   cc four_threads.c $(pkg-config --cflags --libs weft) -pthread
+/* tag_bw with four threads at each end, thread i to thread i: how many messages a second do they
+ * get across together? Built with cc four_threads.c $(pkg-config --cflags --libs weft) -pthread
  */
 #include <weft.h>
 
@@ -26,7 +25,7 @@ int main(void)
 
     weft_params_init(&params);
     weft_result_init(&result);
-    params.op = "am";
+    params.op = "tag"; /* as ucx_perftest -t tag_bw */
     params.method = "stream";
     params.size = 4096;
     params.iterations = 100000; /* of each thread */

@@ -187,7 +187,7 @@ struct result {
     struct interference interference;
     uint64_t reverse_count; /* both ways: what the other end sent meanwhile */
     double reverse_elapsed_s;
-    struct recent recent;      /* lists */
+    struct recent recent;      /* not latency */
     const struct parts *parts; /* of several pairs: this is their sum */
     unsigned sums; /* lists both ways: the table has both directions together, this many times */
     struct counted counters; /* how far they came */

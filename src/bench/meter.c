@@ -193,6 +193,8 @@ static void fill(struct run *run)
     bool fresh = m->done > m->reported_done || isnan(r->latency_us.recent);
     double recent_us = fresh ? per(recent_s * 1e6, recent * legs) : r->latency_us.recent;
     double recent_rate = fresh ? per(recent, recent_s) : r->rate.recent;
+    if (fresh)
+        r->recent = (struct recent){.count = m->done - m->reported_done, .s = recent_s};
     r->count = m->done;
     r->bytes = m->done * run->size;
     r->elapsed_s = all_s;

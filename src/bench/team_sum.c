@@ -66,8 +66,9 @@ static void add(struct result *sum, const struct result *one)
 {
     sum->latency_us.overall = blend(sum->latency_us.overall, (double)sum->count,
                                     one->latency_us.overall, (double)one->count);
-    sum->latency_us.recent =
-        blend(sum->latency_us.recent, sum->rate.recent, one->latency_us.recent, one->rate.recent);
+    sum->latency_us.recent = blend(sum->latency_us.recent, (double)sum->recent.count,
+                                   one->latency_us.recent, (double)one->recent.count);
+    sum->recent.count += one->recent.count;
     for (int i = 0; i < 2; i++)
         sum->interference.cpu_ns[i] = blend(sum->interference.cpu_ns[i], (double)sum->count,
                                             one->interference.cpu_ns[i], (double)one->count);

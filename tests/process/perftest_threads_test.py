@@ -74,7 +74,8 @@ for _fabric in FABRICS:
             *((n, words + _check) for n in (1, 2, 4) for words in ("am_lat", "put_bw -s 4096")))
 tap.add("every test is verified in three threads", all_add_up, "soft",
         *((3, f"{name} --verify") for name in ("am_lat", "put_lat", "add_lat", "get", "fadd", "swap",
-                                               "cswap", "am_bw", "put_bw", "add_mr")))
+                                               "cswap", "am_bw", "put_bw", "add_mr", "tag_lat")),
+        (3, "tag_bw"), (3, "tag_sync_bw"))
 tap.add("both ways: two threads of each end send at once", all_add_up, "soft",
         (2, "put_bw --bidir"), (2, "am_bw --bidir"))
 

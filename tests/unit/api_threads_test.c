@@ -42,12 +42,14 @@ static void sums(const struct weft_bootstrap pair[2], const char *device)
     } kinds[] = {{"am", "ping-pong", true, 1},  {"write", "stream", true, 1},
                  {"am", "stream", false, 1},    {"write", "both ways", false, 1},
                  {"write", "list", true, LIST}, {"read", "latency", true, 1},
-                 {"atomic", "stream", true, 1}};
+                 {"atomic", "stream", true, 1}, {"tag", "stream", false, 1}};
     for (size_t i = 0; i < LENGTH(kinds); i++) {
         struct weft_params params = several(kinds[i].op, kinds[i].method, device);
         struct end ends[2];
         params.verify = kinds[i].verify && strncmp(device, "null", 4) != 0;
-        if (strncmp(device, "null", 4) == 0 && strcmp(kinds[i].op, "am") == 0)
+        /* Nobody is there to acknowledge. */
+        if (strncmp(device, "null", 4) == 0 &&
+            (strcmp(kinds[i].op, "am") == 0 || strcmp(kinds[i].op, "tag") == 0))
             continue;
         const struct weft_result *r = &run_good(ends, &params, pair)->result;
         uint64_t all = (uint64_t)THREADS * ITERATIONS * kinds[i].each;
@@ -94,7 +96,7 @@ static void delays(const struct weft_bootstrap pair[2])
     struct end ends[2];
     const struct weft_result *r = &run_good(ends, &params, pair)->result;
     assert_true(r->rate.overall <= THREADS * 1000.0 * 1.001);
-    assert_true(fabs(r->rate.recent * r->latency_us.recent - THREADS * 1e6) < 1);
+    assert_true(r->latency_us.recent >= 999 && r->latency_us.overall >= 999);
     assert_true(r->latency_us.typical >= 999);
     assert_int_equal(r->samples, THREADS * ITERATIONS);
     release(ends);

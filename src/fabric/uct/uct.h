@@ -293,7 +293,7 @@ void weft_uct_events_drop(struct weft_uct *uct);
 
 static inline struct completion *weft_uct_event(struct weft_uct *uct)
 {
-    static struct completion nowhere;
+    static _Thread_local struct completion nowhere;
     if (__builtin_expect(uct->count == uct->room, 0) && !weft_uct_events_grow(uct))
         return &nowhere;
     return &uct->events[uct->count++];
