@@ -359,13 +359,15 @@ int threads_ready(struct session *s, const struct spec *spec, const char *memory
         return 0;
     int status = s->threads ? 0 : make_all(s, count);
     struct threads *all = s->threads;
-    if (!status) {
-        all->spec = *spec;
-        snprintf(all->memory, sizeof all->memory, "%s", memory);
-        begin(all, 0);
-        ask(all, STEP_READY);
-        status = await(all, peer_share(all->shares, 0), CLOSE_MS);
+    if (status || !all) {
+        threads_end(s);
+        return status;
     }
+    all->spec = *spec;
+    snprintf(all->memory, sizeof all->memory, "%s", memory);
+    begin(all, 0);
+    ask(all, STEP_READY);
+    status = await(all, peer_share(all->shares, 0), CLOSE_MS);
     for (unsigned i = 1; i < count && !status; i++)
         if (all->workers[i].status)
             status = fail(all->workers[i].status, "thread %u: %s", i, all->workers[i].why);
