@@ -16,7 +16,7 @@ TOOL, WEFT = tap.tool_path(NAME), tap.tool_path("weft")
 COUNT = 200
 QUICK = ("-n", str(COUNT), "-w", "10", "--interval", "0", "--timeout", "20")
 FABRICS = {"null": ("-x", "null"), "soft": ("-x", "soft"), "ofi:tcp": ("-x", "ofi:tcp"),
-           "uct:posix": ("-x", "posix", "-d", "memory")}
+           "uct:posix": ("-x", "posix", "-d", "memory"), "ucp:posix": ("-x", "ucp:posix")}
 CPUS = sorted(os.sched_getaffinity(0))
 DOUBLES = {"WEFT_MODULE_PATH": tap.doubles_folder()}
 
@@ -119,6 +119,17 @@ def documents_with_threads_are_read_back():
     bad = tap.file_with(json.dumps(changed))
     refused = ended(run(WEFT, "report", bad, "-o", page), 2)
     check("threads" in refused.err, refused)
+
+
+@test
+def each_thread_has_a_buffer_of_its_own_on_a_gpu():
+    tool = os.path.join(tap.doubles_folder(), "gpu_ucx_perftest")
+    batch = tap.file_with("a -t put_lat -T 3\nb -t put_lat -m cuda -T 3\nc -t put_bw -m cuda -T 2\n")
+    env = {"WEFT_TEST_GPU": tap.doubles_folder(), "FAKE_CUDA_GPUS": "1"}
+    client = ended(run(tool, "--local", "-x", "soft", "-b", batch, "--verify", "-f", "-v", *QUICK, env=env),
+                   0)
+    equal([line.split(",")[1] for line in client.out.splitlines()[1:]],
+          [str(n * COUNT) for n in (3, 3, 2)], client)
 
 
 @test
