@@ -5,6 +5,7 @@
 # and the peer against itself. It judges and asserts nothing: the status is 0 unless a program fails.
 
 import argparse
+import os
 import random
 import re
 import statistics
@@ -20,8 +21,9 @@ PEER = "/usr/bin/ucx_perftest"
 RESAMPLES = 2000
 NUMBERS = re.compile(r"^(?:Final:)?\s*(\d+)((?:\s+<?[\d.]+){7})\s*$")
 
-# Label, test, layout, size, iterations, transport and device, and whether more is better.
-POSIX, TCP = ("posix", "memory"), ("tcp", "lo")
+# Label, test, layout, size, iterations, transport and device, and whether more is better. Tagged messages are
+# UCX's protocol layer's, which has no layouts and takes its transports from the environment: soft alone is beside.
+POSIX, TCP, PROTOCOL = ("posix", "memory"), ("tcp", "lo"), ("posix", None)
 CASES = [
     ("put_lat short 8 B", "put_lat", "short", 8, 500000, POSIX, False),
     ("am_lat short 8 B", "am_lat", "short", 8, 300000, POSIX, False),
@@ -34,6 +36,10 @@ CASES = [
     ("am_bw bcopy 4 KiB", "am_bw", "bcopy", 4096, 300000, POSIX, True),
     ("am_bw short 8 B", "am_bw", "short", 8, 3000000, POSIX, True),
     ("add_mr 8 B", "add_mr", "short", 8, 5000000, POSIX, True),
+    ("tag_lat 8 B", "tag_lat", None, 8, 300000, PROTOCOL, False),
+    ("tag_lat 4 KiB", "tag_lat", None, 4096, 100000, PROTOCOL, False),
+    ("tag_bw 8 B", "tag_bw", None, 8, 2000000, PROTOCOL, True),
+    ("tag_bw 64 KiB", "tag_bw", None, 65536, 50000, PROTOCOL, True),
 ]
 
 
@@ -86,7 +92,8 @@ class Perf:
         target, initiator = self.cpus
         self.port += 1
         common = [PEER, "-p", str(self.port), *where]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+        env = os.environ if where else {**os.environ, "UCX_TLS": "posix,self"}
+        quiet = {"env": env, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
                  "stderr": subprocess.DEVNULL}
         argv = ["taskset", "-c", str(initiator), *common, "-f", *words, "localhost"]
         with subprocess.Popen(["taskset", "-c", str(target), *common], **quiet) as server:
@@ -94,7 +101,7 @@ class Perf:
                 if not listens(self.port):
                     return None
                 done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
-                                      text=True, timeout=20, check=False)
+                                      text=True, timeout=20, check=False, env=env)
                 rows = any(map(NUMBERS.match, done.stdout.splitlines()))
                 return rate_of(done.stdout, argv) if done.returncode == 0 and rows else None
             except subprocess.TimeoutExpired:
@@ -104,11 +111,12 @@ class Perf:
 
     def repetition(self, cases):
         for label, test, layout, size, count, (transport, device), _ in cases:
-            words = ["-t", test, "-D", layout, "-s", str(size), "-n", str(count)]
-            where = ["-x", transport, "-d", device]
-            runs = [lambda w=words, at=where, k=label: self.ours(f"ours {k}", w, at),
-                    lambda w=words, at=where, k=label: self.theirs(f"theirs {k}", w, at),
+            words = ["-t", test, "-s", str(size), "-n", str(count), *(("-D", layout) if layout else ())]
+            where = ["-x", transport, "-d", device] if device else []
+            runs = [lambda w=words, at=where, k=label: self.theirs(f"theirs {k}", w, at),
                     lambda w=words, at=where, k=label: self.theirs(f"again {k}", w, at)]
+            if where:
+                runs.append(lambda w=words, at=where, k=label: self.ours(f"ours {k}", w, at))
             if transport != "tcp":
                 runs.append(lambda w=words, k=label: self.ours(f"soft {k}", w, ["-x", "soft"]))
             random.shuffle(runs)
@@ -156,7 +164,7 @@ def show(perf, cases):
             ours, theirs, again = (perf.seen[f"{k} {label}"] for k in (who, "theirs", "again"))
             found, itself = ratio(ours, theirs, more), ratio(again, theirs, more)
             bound = (0.95 if more else 1.05) if who == "ours" else 1.0
-            if who == "soft" and test == "am_lat":
+            if who == "soft" and test in ("am_lat", "tag_lat"):
                 bound = 0.5
             words = f"{'at least' if more else 'at most'} {bound}"
             print(f"  {label:20}{figure(statistics.median(ours), test):>13}"

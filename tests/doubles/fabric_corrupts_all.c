@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A fabric for tests, loaded as a module: soft with a fault in every verb. Of each twenty, one
- * write, read, send or active message has a bit of its first byte turned over, and one atomic is
- * made twice.
+ * write, read, send, tagged or active message has a bit of its first byte turned over, and one
+ * atomic is made twice.
  */
 #include "fabric/fabric.h"
 
@@ -73,6 +73,11 @@ static int corrupts_all_am(struct fabric *fabric, const struct xfer *xfer)
     return wrongly(soft->am, fabric, xfer, BIT);
 }
 
+static int corrupts_all_tsend(struct fabric *fabric, const struct xfer *xfer)
+{
+    return wrongly(soft->tsend, fabric, xfer, BIT);
+}
+
 static int corrupts_all_read(struct fabric *fabric, const struct xfer *xfer)
 {
     struct xfer now = at_once(xfer);
@@ -104,6 +109,7 @@ const struct fabric_ops *weft_fabric(const struct fabric_host *host)
     corrupts_all.send = corrupts_all_send;
     corrupts_all.read = corrupts_all_read;
     corrupts_all.am = corrupts_all_am;
+    corrupts_all.tsend = corrupts_all_tsend;
     corrupts_all.atomic = corrupts_all_atomic;
     corrupts_all.batch = NULL; /* one by one, as above */
     return &corrupts_all;

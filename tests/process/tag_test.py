@@ -78,6 +78,14 @@ add("a killed client ends the server that probes", killed, "soft", "tag_lat", "c
 
 
 @tap.test
+def wrong_data_in_a_tagged_message_is_noticed():
+    for name in ("tag_lat", "tag_bw"):
+        process = run(TOOL, "--local", "-x", "corrupts_all", "-t", name, "-n", "100", "-w", "0", "--verify")
+        equal(process.code, 1, process)
+        check("byte 0 is" in process.err, process)
+
+
+@tap.test
 def what_has_no_sense_is_refused_before_anything_runs():
     for args, code, words in (
             (("-t", "am_lat", "-U"), 2, "-C and -U are for tagged messages: am_lat has none"),
