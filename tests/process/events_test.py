@@ -16,6 +16,8 @@ ALL_WORDS = ("write", "read", "send", "atomic")
 FABRICS = {"soft": (ALL_TESTS, ALL_WORDS),
            "uct:posix": (("am_lat", "am_bw", "put_bw", "get"), ALL_WORDS),
            "uct:tcp": (("am_lat", "am_bw", "put_lat", "put_bw"), ("write", "send")),
+           "ucp:posix": (("tag_lat", "am_bw"), ()),
+           "ucp:tcp": (("tag_sync_bw", "am_lat", "put_lat"), ()),
            "ofi:tcp": (("am_lat", "am_bw", "put_lat"), ("read", "send")),
            "ofi:shm": (("am_lat",), ("send",))}
 LIST_TOOLS = ("cxi_write_bw", "cxi_read_bw", "cxi_send_bw", "cxi_atomic_bw")

@@ -175,6 +175,30 @@ int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max
     return got || !has_some(u) ? got : hand_out(u, completions, max);
 }
 
+/* ---- sleep ---- */
+
+int weft_ucp_event_fd(struct fabric *fabric)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    int fd = -1;
+    if (!u->sleeps || !u->worker)
+        return weft_ucp_host->fail(-ENOTSUP, "ucp: it was not opened for events");
+    ucs_status_t status = ucp_worker_get_efd(u->worker, &fd);
+    return status == UCS_OK ? fd : weft_ucp_refuse(u, "an event descriptor", status);
+}
+
+/* Bytes of a stream wake who waits to be lent them. */
+int weft_ucp_arm(struct fabric *fabric)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    if (!u->worker || has_some(u) || u->todo & ~(unsigned)TODO_LEND)
+        return -EAGAIN;
+    ucs_status_t status = ucp_worker_arm(u->worker);
+    return status == UCS_OK         ? DONE
+           : status == UCS_ERR_BUSY ? -EAGAIN
+                                    : weft_ucp_refuse(u, "sleeping", status);
+}
+
 /* ---- in ---- */
 
 static void fetched(void *request, ucs_status_t status, size_t length, void *arg)

@@ -46,7 +46,6 @@ static void hints(struct fabric_facts *facts)
     facts->why_not[HINT_HRP] = "UCP has no high-rate puts";
     facts->why_not[HINT_RESTRICTED] = "UCP has one order of operations";
     facts->why_not[HINT_MATCHING] = "UCP names memory by its key";
-    facts->why_no_events = "not yet";
     facts->why_not[HINT_RENDEZVOUS] = "UCP chooses eager or rendezvous by size";
 }
 
@@ -79,6 +78,7 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
     *facts = (struct fabric_facts){.verbs = verbs | VERB(AM), .own_memory = port->places};
     /* A rendezvous needs both ends; on a network UCX does by messages what the transport lacks. */
     facts->target_polls = VERB(AM) | tagged | streams | (port->shared ? 0 : remote);
+    facts->wakes = facts->target_polls;
     atomics(facts);
     proofs(facts);
     hints(facts);

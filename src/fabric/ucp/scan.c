@@ -96,11 +96,11 @@ static ucs_status_t modify(ucp_config_t *config, const char *name, const char *v
 
 /* "memory" is what every transport of shared memory calls its device. The addresses of workers are
  * checked before UCX sees them: in this form. */
-static ucs_status_t open_context(struct weft_ucp_port *port, unsigned verbs)
+static ucs_status_t open_context(struct weft_ucp_port *port, unsigned verbs, bool events)
 {
     ucp_params_t params = {.field_mask =
                                UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-                           .features = features(verbs),
+                           .features = features(verbs) | (events ? UCP_FEATURE_WAKEUP : 0),
                            .estimated_num_eps = 1};
     const char *which = strcmp(port->device, "memory") == 0 ? "SHM_DEVICES" : "NET_DEVICES";
     ucp_config_t *config;
@@ -153,7 +153,7 @@ int weft_ucp_list(void (*say)(void *arg, const char *device, const char *what), 
 {
     struct weft_ucp_port port = {.context = NULL};
     struct listing listing = {say, arg};
-    if (open_context(&port, 0) == UCS_OK)
+    if (open_context(&port, 0, false) == UCS_OK)
         each_resource(port.context, say_resource, &listing);
     weft_ucp_port_close(&port);
     return 0;
@@ -212,7 +212,7 @@ int weft_ucp_port_open(struct weft_ucp_port *port, const struct fabric_want *wan
         port->follows_here = true;
         ip_interface(want->here, port->device, sizeof port->device);
     }
-    ucs_status_t opened = open_context(port, want->verbs);
+    ucs_status_t opened = open_context(port, want->verbs, want->events);
     if (opened != UCS_OK)
         return refuse(want->device, opened);
     each_resource(port->context, look, port);

@@ -240,6 +240,7 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
     u->fabric.ops = &weft_ucp_ops;
     u->facts = facts;
     u->looks = want->looks;
+    u->sleeps = want->events;
     u->notice = u->notices[0];
     u->last = &u->first;
     u->send = (ucp_request_param_t){.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
@@ -290,7 +291,9 @@ const struct fabric_ops weft_ucp_ops = {.abi = FABRIC_ABI,
                                         .stream_send = weft_ucp_stream_send,
                                         .stream_recv = weft_ucp_stream_recv,
                                         .flush = weft_ucp_flush,
-                                        .poll = weft_ucp_poll};
+                                        .poll = weft_ucp_poll,
+                                        .event_fd = weft_ucp_event_fd,
+                                        .arm = weft_ucp_arm};
 
 /* ---- the module ---- */
 

@@ -129,7 +129,7 @@ struct weft_ucp {
     struct completion *sink, *sink_end; /* of a poll that is under way */
     struct weft_ucp_slot *free;
     ucp_request_param_t send, receive; /* of operations but for their slot */
-    bool looks, connected;
+    bool looks, sleeps, connected;
     bool linked, tried, draining, peer_errors;
     bool parted; /* the other end has said that it leaves: its silence is no loss */
 
@@ -266,6 +266,8 @@ void weft_ucp_stream_give_back(struct weft_ucp *ucp);
 
 int weft_ucp_am(struct fabric *fabric, const struct xfer *x);
 int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max);
+int weft_ucp_event_fd(struct fabric *fabric);
+int weft_ucp_arm(struct fabric *fabric);
 int weft_ucp_listen(struct weft_ucp *ucp);
 
 /* What ends tell each other, beside what is measured. */
