@@ -29,7 +29,10 @@ int run_swap_figures(struct run *run, bool initiates, uint64_t cpu_ns)
                   "\noperations=%" PRIu64 "\n",
                   run->meter.done, clock_to_ps(&run->meter.clock, run->meter.elapsed), cpu_ns, own);
     if (!status)
-        status = peer_swap(run->session->peer, &mine, &theirs);
+        status = peer_send(run->session->peer, &mine);
+    /* The other end may still have something under way that needs this one. */
+    if (!status)
+        status = peer_recv(run->session->peer, &theirs, run_progress(run), run);
     if (!status &&
         (msg_number(&theirs, "iterations", &count) ||
          msg_number(&theirs, "elapsed_ps", &elapsed_ps) ||

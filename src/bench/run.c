@@ -219,6 +219,9 @@ static int both_sides(struct run *run)
     if (initiates(run)) {
         meter_reset(run);
         status = run->method->initiate(run);
+        /* What is under way may need the other end, which polls until it is told. */
+        if (!status)
+            status = flight_until(run, 0, UINT64_MAX);
         if (!status)
             status = tell_done(run);
     }
