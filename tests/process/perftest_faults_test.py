@@ -29,7 +29,7 @@ GRACE_S = 4  # on top of the timeout; one second on a quiet machine
 ENDLESS = ("-n", "0", "-w", "100", "--timeout", str(TIMEOUT_S))
 QUICK = ("-n", "50", "-w", "5", "--interval", "0", "--timeout", "10")
 LAST_OF_BOX = r"^\| # iterations .*\n\+-.*\+$"
-ROW = r" *\d+( +\d+\.\d{3}){3}( +\d+\.\d{2}){2}( +\d+){2}"
+ROW = r" *\d+( +<?\d+\.\d{3}){3}( +\d+\.\d{2}){2}( +\d+){2}"
 
 
 def need(fabric):
