@@ -96,7 +96,9 @@ struct weft_params {
                          own; results are sums, and samples are those of all threads */
     int tag_sync;     /* a tagged send completes when the receiver has matched it */
     int tag_wildcard; /* tagged receives take any tag */
-    int tag_unexpected; /* they are posted when their message has come, not before */
+    int tag_unexpected;   /* they are posted when their message has come, not before */
+    const char *counters; /* of the ends' network devices, read before and after each size: "usual",
+                             "errors", or names with commas between them; NULL: none */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */
@@ -122,6 +124,7 @@ struct weft_percentile {
 };
 
 struct weft_histogram;
+struct weft_counters;
 
 /* What the machine did to the measuring thread meanwhile. */
 struct weft_disturbance {
@@ -157,6 +160,7 @@ struct weft_result {
     int resolved;
     uint64_t clamped; /* samples no longer than the clock's own cost, which read 0 */
     uint64_t warmup;  /* iterations that ran before anything counted */
+    const struct weft_counters *counters; /* final, if they were asked for; else NULL */
 };
 
 static inline void weft_result_init(struct weft_result *result)
@@ -171,6 +175,11 @@ static inline void weft_result_init(struct weft_result *result)
  * -EINVAL. Begin with *at 0. */
 WEFT_API int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, double *low_us,
                                  double *high_us, uint64_t *count);
+
+/* The next counter after *at: 1, its end, device and name, and how far it came (not a number: not
+ * known); 0 after the last, or -EINVAL. Begin with *at 0. */
+WEFT_API int weft_counters_next(const struct weft_counters *counters, size_t *at, int *end,
+                                const char **device, const char **name, double *delta);
 
 /* Frees what the result of a run holds. Results that a report was shown hold nothing. */
 WEFT_API void weft_result_free(struct weft_result *result);

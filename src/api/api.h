@@ -19,6 +19,11 @@ struct weft_histogram {
     char fabric[128], proves[160];
 };
 
+/* And of network devices. */
+struct weft_counters {
+    struct counted counted;
+};
+
 /* Copies a struct of a program, which has so many bytes, as far as this version knows it. */
 int struct_take(void *known, size_t room, const void *theirs, size_t bytes);
 
@@ -36,6 +41,7 @@ struct api_report {
     void (*call)(void *arg, const struct weft_result *result);
     void *arg;
     struct weft_histogram shown; /* of the result that the program is shown */
+    struct weft_counters counted;
     struct weft_result last;
 };
 void api_report_open(struct api_report *report, const struct weft_params *params,

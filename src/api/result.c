@@ -27,6 +27,51 @@ int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, doub
     return 0;
 }
 
+int weft_counters_next(const struct weft_counters *counters, size_t *at, int *end,
+                       const char **device, const char **name, double *delta)
+{
+    const struct counted *all = counters ? &counters->counted : NULL;
+    size_t passed = 0;
+    if (!at || !end || !device || !name || !delta)
+        return fail(-EINVAL,
+                    "weft_counters_next: at, end, device, name and delta must not be NULL");
+    for (unsigned i = 0; all && i < 2 * all->pairs; passed += all->ends[i++].count) {
+        const struct counters *one = &all->ends[i];
+        if (*at - passed >= one->count)
+            continue;
+        const struct counter *c = &one->list[(*at)++ - passed];
+        *end = (int)(i % 2);
+        *device = one->device;
+        *name = c->name;
+        *delta = c->known ? (double)c->value : NAN;
+        return 1;
+    }
+    return 0;
+}
+
+static void counters_free(const struct weft_counters *counters)
+{
+    struct weft_counters *own = (struct weft_counters *)counters;
+    if (own)
+        free((struct counters *)own->counted.ends);
+    free(own);
+}
+
+/* A copy that stays when the run's own goes; NULL: no memory. */
+static struct weft_counters *counters_copy(const struct counted *from)
+{
+    struct weft_counters *copy = calloc(1, sizeof *copy);
+    struct counters *ends = calloc((size_t)2 * from->pairs, sizeof *ends);
+    if (!copy || !ends) {
+        free(copy);
+        free(ends);
+        return NULL;
+    }
+    memcpy(ends, from->ends, (size_t)2 * from->pairs * sizeof *ends);
+    copy->counted = (struct counted){.pairs = from->pairs, .ends = ends};
+    return copy;
+}
+
 static void histogram_free(const struct weft_histogram *histogram)
 {
     /* What the library allocated it may take back. */
@@ -49,6 +94,10 @@ void weft_result_free(struct weft_result *result)
         result->fabric = NULL;
     if (REACHES(result, completion_proves))
         result->completion_proves = NULL;
+    if (REACHES(result, counters)) {
+        counters_free(result->counters);
+        result->counters = NULL;
+    }
 }
 
 /* ---- figures ---- */
@@ -107,6 +156,8 @@ static void fill(struct api_report *r, const struct result *from, struct weft_re
         result->latency_us.typical = stats_median_ps(s) * unit;
         result->latency_us.overall = s->mean_ps * unit;
     }
+    r->counted.counted = from->counters;
+    result->counters = from->final && from->counters.pairs ? &r->counted : NULL;
     fill_percentiles(r->params, from, result);
     r->shown.stats = (struct stats *)s;
     r->shown.us_per_unit = unit;
@@ -137,9 +188,11 @@ static int keep(struct api_report *r, const struct weft_result *result)
 {
     struct weft_histogram *histogram = calloc(1, sizeof *histogram);
     histogram_free(r->last.histogram);
+    counters_free(r->last.counters);
     r->last = *result;
     r->last.histogram = histogram;
-    if (!histogram)
+    r->last.counters = result->counters ? counters_copy(&result->counters->counted) : NULL;
+    if (!histogram || (result->counters && !r->last.counters))
         return fail(-ENOMEM, "no memory for statistics");
     *histogram = r->shown;
     histogram->stats = NULL;
@@ -174,7 +227,9 @@ void api_report_open(struct api_report *report, const struct weft_params *params
 void api_report_close(struct api_report *report)
 {
     histogram_free(report->last.histogram);
+    counters_free(report->last.counters);
     report->last.histogram = NULL;
+    report->last.counters = NULL;
 }
 
 int result_check(const struct weft_result *result)
@@ -193,4 +248,6 @@ void api_report_take(struct api_report *report, struct weft_result *result)
     /* A program from before there were histograms cannot free one. */
     if (REACHES(result, histogram))
         report->last.histogram = NULL;
+    if (REACHES(result, counters))
+        report->last.counters = NULL;
 }

@@ -96,8 +96,8 @@ const struct opt spec_rows[] = {
      .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_INTERVAL] = {.name = "interval_ms", .type = OPT_NUMBER, FIELD(local.interval_ms),
      PARAM(interval_ms), .max = LONGEST_MS, .fallback = "1000", .flags = OPT_SETTING},
-    [SPEC_COUNTERS] = {.name = "counters", .type = OPT_TEXT, FIELD(counters), .max = COUNTERS_WHICH,
-     .word = "LIST", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_COUNTERS] = {.name = "counters", .type = OPT_TEXT, FIELD(counters), PARAM(counters),
+     .max = COUNTERS_WHICH, .word = "LIST", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_THREADS] = {.name = "threads", .type = OPT_NUMBER, FIELD(threads), PARAM(threads),
      .min = 1, .max = TEAM_MOST, .fallback = "1", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_ROWS] = {0}};

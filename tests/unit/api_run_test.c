@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- every test of the software NIC ---- */
 
@@ -561,6 +563,59 @@ static void a_range_of_sizes_has_a_report_for_each_and_the_last_for_a_result(voi
     with_threads(size_after_size);
 }
 
+/* On a fabric that says it is on lo. */
+static void counted(const struct weft_bootstrap pair[2])
+{
+    static const char *const names[] = {"rx_bytes", "rx_errors"};
+    struct weft_params params = small("write", "latency", NULL);
+    struct end ends[2];
+    size_t at = 0, count = 0;
+    int end;
+    const char *device, *name;
+    double delta;
+    params.device = "counts:cxi0";
+    params.size_max = 16;
+    params.counters = "rx_bytes,rx_errors";
+    prepare(ends, &params, pair);
+    run_ends(ends);
+    assert_int_equal(ends[0].status, 0);
+    const struct weft_counters *all = ends[0].result.counters;
+    assert_non_null(all);
+    for (; weft_counters_next(all, &at, &end, &device, &name, &delta) == 1; count++) {
+        assert_int_equal(end, count / 2);
+        assert_string_equal(device, "lo");
+        assert_string_equal(name, names[count % 2]);
+        assert_true(delta >= 0);
+    }
+    assert_int_equal(count, 4);
+    assert_int_equal(weft_counters_next(all, NULL, &end, &device, &name, &delta), -EINVAL);
+    release(ends);
+    assert_null(ends[0].result.counters);
+    params.counters = "rx_byte";
+    prepare(ends, &params, pair);
+    run_ends(ends);
+    assert_int_equal(ends[0].status, -EINVAL);
+    assert_contains(ends[0].reason, "counter rx_byte: neither lo at the client");
+    release(ends);
+    params.counters = NULL;
+    prepare(ends, &params, pair);
+    run_ends(ends);
+    assert_int_equal(ends[0].status, 0);
+    assert_null(ends[0].result.counters);
+    release(ends);
+}
+
+static void counters_of_network_devices_are_part_of_the_result(void **state)
+{
+    (void)state;
+    if (access("/sys/class/net/lo/statistics/rx_bytes", R_OK))
+        skip();
+    setenv("WEFT_TEST_DEVICE", "lo", 1);
+    setenv("WEFT_TEST_COUNTS", "/dev/null", 1);
+    with_threads(counted);
+    unsetenv("WEFT_TEST_DEVICE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -586,6 +641,7 @@ int main(void)
         cmocka_unit_test(latency_without_limits_goes_on_until_it_is_stopped_too),
         cmocka_unit_test(a_duration_overrides_the_iterations_of_latency),
         cmocka_unit_test(a_range_of_sizes_has_a_report_for_each_and_the_last_for_a_result),
+        cmocka_unit_test(counters_of_network_devices_are_part_of_the_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
