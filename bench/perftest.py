@@ -21,9 +21,8 @@ PEER = "/usr/bin/ucx_perftest"
 RESAMPLES = 2000
 NUMBERS = re.compile(r"^(?:Final:)?\s*(\d+)((?:\s+<?[\d.]+){7})\s*$")
 
-# Label, test, layout, size, iterations, transport and device, and whether more is better. Tagged messages are
-# UCX's protocol layer's, which has no layouts and takes its transports from the environment: soft alone is beside.
-POSIX, TCP, PROTOCOL = ("posix", "memory"), ("tcp", "lo"), ("posix", None)
+# Label, test, layout, size, iterations, transport and device, and whether more is better.
+POSIX, TCP = ("posix", "memory"), ("tcp", "lo")
 CASES = [
     ("put_lat short 8 B", "put_lat", "short", 8, 500000, POSIX, False),
     ("am_lat short 8 B", "am_lat", "short", 8, 300000, POSIX, False),
@@ -36,11 +35,15 @@ CASES = [
     ("am_bw bcopy 4 KiB", "am_bw", "bcopy", 4096, 300000, POSIX, True),
     ("am_bw short 8 B", "am_bw", "short", 8, 3000000, POSIX, True),
     ("add_mr 8 B", "add_mr", "short", 8, 5000000, POSIX, True),
-    ("tag_lat 8 B", "tag_lat", None, 8, 300000, PROTOCOL, False),
-    ("tag_lat 4 KiB", "tag_lat", None, 4096, 100000, PROTOCOL, False),
-    ("tag_bw 8 B", "tag_bw", None, 8, 2000000, PROTOCOL, True),
-    ("tag_bw 64 KiB", "tag_bw", None, 65536, 50000, PROTOCOL, True),
 ]
+# Of the protocol layer, which chooses the layout; its transports are named in the environment of UCX's own.
+for where, few in ((POSIX, 1), (TCP, 20)):
+    CASES += [(f"{where[0]} {test} {size} B", test, None, size, count // few, where, more)
+              for test, size, count, more in (
+                  ("tag_lat", 8, 300000, False), ("tag_lat", 4096, 100000, False),
+                  ("tag_bw", 8, 2000000, True), ("tag_bw", 65536, 40000, True),
+                  ("ucp_put_lat", 8, 500000, False), ("ucp_am_lat", 8, 300000, False),
+                  ("stream_bw", 8, 2000000, True), ("stream_bw", 65536, 40000, True))]
 
 
 def rate_of(text, argv):
@@ -91,10 +94,15 @@ class Perf:
     def peer_rate(self, words, where):
         target, initiator = self.cpus
         self.port += 1
-        common = [PEER, "-p", str(self.port), *where]
-        env = os.environ if where else {**os.environ, "UCX_TLS": "posix,self"}
-        quiet = {"env": env, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
-                 "stderr": subprocess.DEVNULL}
+        layer = "-D" not in words
+        common = [PEER, "-p", str(self.port), *([] if layer else where)]
+        env = dict(os.environ)
+        if layer:
+            env["UCX_TLS"] = where[1]
+            if where[3] != "memory":
+                env["UCX_NET_DEVICES"] = where[3]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+                 "stderr": subprocess.DEVNULL, "env": env}
         argv = ["taskset", "-c", str(initiator), *common, "-f", *words, "localhost"]
         with subprocess.Popen(["taskset", "-c", str(target), *common], **quiet) as server:
             try:
@@ -111,13 +119,13 @@ class Perf:
 
     def repetition(self, cases):
         for label, test, layout, size, count, (transport, device), _ in cases:
-            words = ["-t", test, "-s", str(size), "-n", str(count), *(("-D", layout) if layout else ())]
-            where = ["-x", transport, "-d", device] if device else []
-            runs = [lambda w=words, at=where, k=label: self.theirs(f"theirs {k}", w, at),
+            words = ["-t", test, "-s", str(size), "-n", str(count)]
+            words += ["-D", layout] if layout else []
+            where = ["-x", transport, "-d", device]
+            runs = [lambda w=words, at=where, k=label: self.ours(f"ours {k}", w, at),
+                    lambda w=words, at=where, k=label: self.theirs(f"theirs {k}", w, at),
                     lambda w=words, at=where, k=label: self.theirs(f"again {k}", w, at)]
-            if where:
-                runs.append(lambda w=words, at=where, k=label: self.ours(f"ours {k}", w, at))
-            if transport != "tcp":
+            if transport != "tcp" and (layout or test.startswith("tag_")):
                 runs.append(lambda w=words, k=label: self.ours(f"soft {k}", w, ["-x", "soft"]))
             random.shuffle(runs)
             for run in runs:
@@ -155,7 +163,7 @@ def figure(rate, test):
 
 
 def show(perf, cases):
-    print(f"\n{'':22}{'ours':>13}{'UCX':>14}   {'ratio':>5} (95 %)         {'UCX/itself':>10}")
+    print(f"\n{'':24}{'ours':>13}{'UCX':>14}   {'ratio':>5} (95 %)         {'UCX/itself':>10}")
     for who, title in (("ours", "The same transport"), ("soft", "soft, beside UCX's posix")):
         print(title)
         for label, test, *_, more in cases:
@@ -167,7 +175,7 @@ def show(perf, cases):
             if who == "soft" and test in ("am_lat", "tag_lat"):
                 bound = 0.5
             words = f"{'at least' if more else 'at most'} {bound}"
-            print(f"  {label:20}{figure(statistics.median(ours), test):>13}"
+            print(f"  {label:22}{figure(statistics.median(ours), test):>13}"
                   f"{figure(statistics.median(theirs), test):>14}   {found[0]:5.2f} "
                   f"({found[1]:.2f} - {found[2]:.2f})  {itself[0]:5.2f} ({itself[1]:.2f} - "
                   f"{itself[2]:.2f})   {words}: {verdict(found, itself, bound, more)}")

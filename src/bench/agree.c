@@ -198,7 +198,7 @@ static unsigned gpus_of(const struct session *s)
 /* Of all that is verified, only active messages are looked at where the fabric has put them. */
 static bool looks_at_arrivals(const struct spec *spec)
 {
-    return spec->data.verify && op_of(spec)->verbs & VERB(AM);
+    return (spec->data.verify || spec->data.copies) && op_of(spec)->verbs & VERB(AM);
 }
 
 /* Its descriptor costs something, even if nobody sleeps on it. */

@@ -8,6 +8,8 @@
 static size_t header_bytes(const struct run *run)
 {
     const struct spec_data *data = &run->spec->data;
+    if (data->apart)
+        return data->am_header;
     if (data->layout - 1 == LAYOUT_ZCOPY)
         return data->am_header <= run->size ? data->am_header : 0;
     return run->size >= sizeof(uint64_t) ? sizeof(uint64_t) : 0;
@@ -19,11 +21,12 @@ static int am_prepare(struct run *run)
     bool brief = s->facts.layout_max[VERB_AM][LAYOUT_SHORT] >= sizeof(uint64_t);
     run->verb = run->fabric->am;
     /* The payload lies as it would if the header stood before it. */
-    run->xfer = (struct xfer){.local = &s->buffer,
-                              .at = header_bytes(run),
-                              .length = run->size - header_bytes(run),
-                              .header_bytes = header_bytes(run),
-                              .how = run_hints(run)};
+    run->xfer =
+        (struct xfer){.local = &s->buffer,
+                      .at = run->spec->data.apart ? 0 : header_bytes(run),
+                      .length = run->spec->data.apart ? run->size : run->size - header_bytes(run),
+                      .header_bytes = header_bytes(run),
+                      .how = run_hints(run)};
     /* There and back needs no acknowledgements. */
     run->flight.ack = (struct xfer){.local = run->legs == 1 ? &s->buffer : NULL,
                                     .id = ID_ACK,
@@ -50,9 +53,11 @@ static int am_arrival(struct run *run, const struct completion *c)
 {
     size_t header = run->xfer.header_bytes;
     uint64_t arrivals = run->flight.arrivals;
-    if (c->length != run->size)
+    if (c->length != header + run->xfer.length)
         return fail(-EPROTO, "an active message of %" PRIu64 " bytes where %zu were to come",
-                    c->length, run->size);
+                    c->length, header + run->xfer.length);
+    if (!run->verify)
+        return 0;
     if (header && c->id != arrivals)
         return fail(-EBADMSG, "verify: message %" PRIu64 " came where %" PRIu64 " was to come",
                     c->id, arrivals);
@@ -69,6 +74,8 @@ static int am_check(const struct spec *spec)
 {
     const struct spec_data *data = &spec->data;
     bool other_header = data->am_header != sizeof(uint64_t);
+    if (data->apart)
+        return 0;
     bool zcopy = data->layout ? data->layout - 1 == LAYOUT_ZCOPY : other_header;
     if (data->layout - 1 == LAYOUT_SHORT && spec->size.min < sizeof(uint64_t))
         return fail(-EINVAL,
@@ -90,7 +97,8 @@ static int am_check(const struct spec *spec)
 
 static int am_can(const struct spec *spec, const struct fabric_facts *facts, const char *form)
 {
-    if (spec->data.layout - 1 == LAYOUT_ZCOPY && spec->data.am_header > facts->max_header)
+    bool any = spec->data.apart || spec->data.layout - 1 == LAYOUT_ZCOPY;
+    if (any && spec->data.am_header > facts->max_header)
         return fail(-EMSGSIZE,
                     "%s: an active message's header takes at most %zu bytes, not %" PRIu64, form,
                     facts->max_header, spec->data.am_header);

@@ -31,6 +31,9 @@ struct spec_data {
     uint64_t am_header; /* of a zcopy active message: 0, or at least 8 */
     uint64_t most;      /* lists: bytes of a buffer; operations that do not fit share places */
     uint64_t align;     /* lists: of every operation's place */
+    bool apart;         /* the header is not part of an active message's size */
+    bool copies;        /* what arrives as an active message is copied */
+    bool lend;          /* a stream's bytes are taken where the fabric has them */
     bool verify;        /* check them */
 };
 
@@ -105,6 +108,9 @@ enum spec_row {
     SPEC_ALIGN,
     SPEC_LAYOUT,
     SPEC_AM_HEADER,
+    SPEC_APART,
+    SPEC_COPIES,
+    SPEC_LEND,
     SPEC_VERIFY,
     SPEC_UNRESTRICTED,
     SPEC_NO_IDC,

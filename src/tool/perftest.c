@@ -45,12 +45,12 @@ struct command {
 
 /* A device may be looked for on every fabric there is, and loading them can take seconds: with
  * signs of life meanwhile. */
-static int find_device(const struct command *c, const char *transport, const char *device,
-                       char text[FABRIC_DEVICE_MAX])
+static int find_device(const struct command *c, unsigned kind, const char *transport,
+                       const char *device, char text[FABRIC_DEVICE_MAX])
 {
     struct keepalive keepalive;
     keepalive_begin(&keepalive, c->session.peer, KEEPALIVE_LIBRARY_MS);
-    int status = perf_device(transport, device, text, FABRIC_DEVICE_MAX);
+    int status = perf_device(kind, transport, device, text, FABRIC_DEVICE_MAX);
     keepalive_end(&keepalive);
     return status;
 }
@@ -58,7 +58,7 @@ static int find_device(const struct command *c, const char *transport, const cha
 static int run_test(struct command *c, struct opt_set *set, const char *labels)
 {
     struct perftest *o = set->base;
-    char device[FABRIC_DEVICE_MAX], more[FABRIC_DEVICE_MAX + 16];
+    char device[FABRIC_DEVICE_MAX], more[FABRIC_DEVICE_MAX + 32];
     struct offer offer = {.device = device,
                           .vouched = true,
                           .typed = perf_typed,
@@ -69,13 +69,14 @@ static int run_test(struct command *c, struct opt_set *set, const char *labels)
                           .more = more};
     int status = perf_settle(set);
     if (!status)
-        status = find_device(c, o->transport, o->device, device);
+        status = find_device(c, perf_tests[o->test - 1].kind, o->transport, o->device, device);
     for (int rank = 0; rank < 2 && !status; rank++)
         status = perf_memory(o->memory, rank, offer.memory[rank]);
     if (status)
         return status;
     offer.given = *device;
-    snprintf(more, sizeof more, ".transport=%.*s\n", FABRIC_DEVICE_MAX - 1, o->transport);
+    snprintf(more, sizeof more, ".transport=%.*s\n.layer=%d\n", FABRIC_DEVICE_MAX - 1, o->transport,
+             perf_tests[o->test - 1].kind & PERF_LAYER ? 1 : 0);
     perf_show_begin(&c->show, set, labels, c->product.count > 0);
     progress_wait();
     struct spec spec = o->spec;
@@ -224,11 +225,14 @@ static int own_device(const struct command *c, const struct msg *ask,
     const struct perftest *o = &c->options;
     char transport[FABRIC_DEVICE_MAX];
     device[0] = '\0';
-    if (msg_value(ask, ".transport", transport, sizeof transport))
+    uint64_t layer = 0;
+    if (msg_value(ask, ".transport", transport, sizeof transport) ||
+        msg_number(ask, ".layer", &layer))
         return fail(-EPROTO, "a test without a transport");
     if (!*o->transport && !*o->device)
         return 0;
-    return find_device(c, *o->transport ? o->transport : transport, o->device, device);
+    return find_device(c, layer ? PERF_LAYER : 0, *o->transport ? o->transport : transport,
+                       o->device, device);
 }
 
 static int serve_test(struct command *c, const struct msg *ask)
@@ -353,7 +357,9 @@ static int check_client(struct command *c)
     status = perf_settle(&c->set);
     for (int rank = 0; rank < 2 && !status; rank++)
         status = perf_memory(o->memory, rank, memory);
-    return status ? status : perf_device(o->transport, o->device, device, sizeof device);
+    return status ? status
+                  : perf_device(perf_tests[o->test - 1].kind, o->transport, o->device, device,
+                                sizeof device);
 }
 
 /* ---- MPI ---- */

@@ -21,9 +21,9 @@ struct perftest {
     char cpu[CPUS_TEXT]; /* as cpus.h has it */
     int thread_mode;     /* accepted: every thread has a handle of its own */
     uint64_t port, wait_s, outstanding;
-    int wait_mode, form, mpi; /* choices */
-    struct opt_range sizes;   /* min is 0: -s */
-    char rank[PERF_RANK];     /* "": the median */
+    int wait_mode, stream_mode, form, mpi; /* choices */
+    struct opt_range sizes;                /* min is 0: -s */
+    char rank[PERF_RANK];                  /* "": the median */
     bool ipv6, quiet;
     bool grouped, final_only, csv, loop, local, list, help, version;
     char batch[4096], bind[256];
@@ -41,7 +41,8 @@ struct perf_test {
     unsigned kind;        /* bits of what follows */
     uint64_t outstanding; /* unless -O says so */
 };
-enum { PERF_FETCHES = 1, PERF_SYNC = 2 };
+/* UCP: of UCX's protocol layer; LAYER: transports of UCX's that are named are that layer's. */
+enum { PERF_FETCHES = 1, PERF_SYNC = 2, PERF_LAYER = 4, PERF_UCP = 8 | PERF_LAYER };
 
 extern const struct perf_test perf_tests[];
 extern const char *const perf_test_names[];
@@ -51,7 +52,7 @@ extern const struct opt perf_rows[];
 int perf_help(const struct opt_set *set, struct msg *text);
 
 /* The device as fabrics are chosen by, from -x and -d; "" if neither is given. */
-int perf_device(const char *transport, const char *device, char *text, size_t room);
+int perf_device(unsigned kind, const char *transport, const char *device, char *text, size_t room);
 
 /* The options that name such a device, for sentences. */
 void perf_typed(const char *device, char *text, size_t room);

@@ -28,12 +28,29 @@
     TEST("put_bw", "write", "stream", NULL, 0, 1, "put bandwidth / message rate.")                 \
     TEST("get_bw", "read", "stream", NULL, 0, 32, "get bandwidth / message rate.")                 \
     TEST("add_mr", "atomic", "stream", "SUM", 0, 1, "atomic add message rate.")                    \
-    TEST("tag_lat", "tag", "ping-pong", NULL, 0, 1, "tagged message latency.")                     \
-    TEST("tag_bw", "tag", "stream", NULL, 0, 32, "tagged message bandwidth / message rate.")       \
-    TEST("tag_sync_lat", "tag", "ping-pong", NULL, PERF_SYNC, 1,                                   \
+    TEST("tag_lat", "tag", "ping-pong", NULL, PERF_LAYER, 1, "tagged message latency.")            \
+    TEST("tag_bw", "tag", "stream", NULL, PERF_LAYER, 32,                                          \
+         "tagged message bandwidth / message rate.")                                               \
+    TEST("tag_sync_lat", "tag", "ping-pong", NULL, PERF_SYNC | PERF_LAYER, 1,                      \
          "synchronous tagged message latency.")                                                    \
-    TEST("tag_sync_bw", "tag", "stream", NULL, PERF_SYNC, 32,                                      \
-         "synchronous tagged message bandwidth / message rate.")
+    TEST("tag_sync_bw", "tag", "stream", NULL, PERF_SYNC | PERF_LAYER, 32,                         \
+         "synchronous tagged message bandwidth / message rate.")                                   \
+    TEST("stream_lat", "stream", "ping-pong", NULL, PERF_UCP, 1, "stream latency.")                \
+    TEST("stream_bw", "stream", "stream", NULL, PERF_UCP, 1, "stream bandwidth.")                  \
+    TEST("ucp_am_lat", "am", "ping-pong", NULL, PERF_UCP, 1, "UCP active message latency.")        \
+    TEST("ucp_am_bw", "am", "stream", NULL, PERF_UCP, 32,                                          \
+         "UCP active message bandwidth / message rate.")                                           \
+    TEST("ucp_put_lat", "write", "ping-pong", NULL, PERF_UCP, 1, "UCP put latency.")               \
+    TEST("ucp_put_bw", "write", "stream", NULL, PERF_UCP, 32, "UCP put bandwidth / message rate.") \
+    TEST("ucp_get", "read", "stream", NULL, PERF_UCP, 1,                                           \
+         "UCP get latency / bandwidth / message rate.")                                            \
+    TEST("ucp_add", "atomic", "stream", "SUM", PERF_UCP, 1, "UCP atomic add message rate.")        \
+    TEST("ucp_fadd", "atomic", "stream", "SUM", PERF_UCP | PERF_FETCHES, 1,                        \
+         "UCP atomic fetch-and-add latency / message rate.")                                       \
+    TEST("ucp_swap", "atomic", "stream", "SWAP", PERF_UCP | PERF_FETCHES, 1,                       \
+         "UCP atomic swap latency / message rate.")                                                \
+    TEST("ucp_cswap", "atomic", "stream", "CSWAP", PERF_UCP | PERF_FETCHES, 1,                     \
+         "UCP atomic compare-and-swap latency / message rate.")
 
 #define AS_TEST(test_name, test_op, test_method, test_amo, test_kind, most, words)                 \
     {.name = (test_name),                                                                          \
@@ -54,6 +71,8 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 
 static const char *const forms[] = {"weft", "ucx", NULL};
 static const char *const no_yes[] = {"0", "1", NULL};
+static const char *const stream_modes[] = {"recv", "recv_data", NULL};
+enum { STREAM_LENDS = 2 };
 static const char *const wait_modes[] = {"poll", "sleep", NULL};
 enum { WAIT_SLEEP = 2 };
 static const char *const thread_modes[] = {"single", "serialized", "multi", NULL};
@@ -163,6 +182,12 @@ const struct opt perf_rows[] = {
      .help = "Accepted: both IPv4 and IPv6 are always taken"},
     {.letter = 'q', .name = "quiet", .type = OPT_FLAG, FIELD(quiet), OURS_RUN,
      .help = "No error text of the vendor's library"},
+    {.letter = 'r', .name = "stream-recv", .type = OPT_CHOICE, FIELD(stream_mode),
+     .choices = stream_modes, .fallback = "recv", .word = "MODE", OURS_TEST,
+     .help = "stream_*: recv (into the buffer) or recv_data (where\n"
+             "UCX has the bytes; default: {default})"},
+    {.letter = 'y', .name = "am-copy", OF(COPIES), OURS_TEST,
+     .help = "*am_*: the receiver copies each message"},
     {.name = "verify", OF(VERIFY), OURS_TEST,
      .help = "Check the data; times then include the checking"},
     {.letter = 'E', .name = "wait-mode", .type = OPT_CHOICE, FIELD(wait_mode), .choices = wait_modes,
@@ -287,8 +312,9 @@ static int find_device(const char *device)
     return fail(-ENODEV, "no device \"%s\" here%s; there are:%s", device, guess, search.all);
 }
 
-int perf_device(const char *transport, const char *device, char *text, size_t room)
+int perf_device(unsigned kind, const char *transport, const char *device, char *text, size_t room)
 {
+    const char *layer = kind & PERF_LAYER ? "ucp" : "uct";
     bool both = *transport && *device;
     const char *colon = strchr(transport, ':');
     int n;
@@ -303,22 +329,25 @@ int perf_device(const char *transport, const char *device, char *text, size_t ro
         return fabric_choose(transport, &choice);
     if (*transport && fabric_named(transport))
         n = snprintf(text, room, "%s%s%s", transport, !both ? "" : colon ? "/" : ":", device);
+    else if (!*transport && !*device && kind & PERF_UCP & ~PERF_LAYER)
+        n = snprintf(text, room, "ucp");
     else if (!*transport && !bare)
         n = snprintf(text, room, "%s", device);
-    else if (fabric_named("uct"))
-        n = snprintf(text, room, "uct:%s%s%s", transport, *device ? "/" : "", device);
+    else if (fabric_named(layer))
+        n = snprintf(text, room, "%s:%s%s%s", layer, transport, *device ? "/" : "", device);
     else
         return fail(-ENODEV,
-                    "%s %s is UCX's, and the module for UCX (weft-uct.so) is not installed; "
+                    "%s %s is UCX's, and the module for UCX (weft-%s.so) is not installed; "
                     "--list says what there is",
-                    *transport ? "transport" : "device", *transport ? transport : device);
+                    *transport ? "transport" : "device", *transport ? transport : device, layer);
     return n >= 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
 }
 
 /* As perf_device takes them: UCX's transports have no prefix, and what follows a slash is -d. */
 void perf_typed(const char *device, char *text, size_t room)
 {
-    const char *plain = strncmp(device, "uct:", 4) == 0 ? device + 4 : device;
+    bool layer = strncmp(device, "uct:", 4) == 0 || strncmp(device, "ucp:", 4) == 0;
+    const char *plain = layer ? device + 4 : device;
     const char *slash = strchr(plain, '/');
     int length = (int)(slash ? slash - plain : (ptrdiff_t)strlen(plain));
     snprintf(text, room, "%s%.*s%s%s", length ? "-x " : "", length, plain,
@@ -372,6 +401,17 @@ static int settle_atomic(struct spec *spec, const struct perf_test *test)
     return assign(spec, SPEC_AMO_TYPE, size == sizeof(uint32_t) ? "UINT32" : "UINT64");
 }
 
+/* In UCX's protocol layer a header is not part of the size, and there is none unless asked for. */
+static void settle_header(struct opt_set *set, const struct perf_test *test)
+{
+    struct perftest *o = set->base;
+    o->spec.data.apart = test->kind & PERF_UCP & ~PERF_LAYER;
+    if (!o->spec.data.apart || opt_origin(set, opt_find(set, "am-header")) == OPT_BY_USER)
+        return;
+    o->spec.data.am_header = 0;
+    opt_resolved(set, "am-header", "test");
+}
+
 int perf_settle(struct opt_set *set)
 {
     struct perftest *o = set->base;
@@ -395,6 +435,8 @@ int perf_settle(struct opt_set *set)
     spec->amo.fetching = test->kind & PERF_FETCHES;
     spec->tag.sync = test->kind & PERF_SYNC;
     spec->waits.events = o->wait_mode == WAIT_SLEEP;
+    spec->data.lend = o->stream_mode == STREAM_LENDS;
+    settle_header(set, test);
     int status = assign(spec, SPEC_OP, test->op);
     if (!status)
         status = assign(spec, SPEC_METHOD, test->method);

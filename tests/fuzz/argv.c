@@ -127,7 +127,7 @@ static int perftest(struct words *w)
         status = perf_settle(&set);
     for (int rank = 0; rank < 2 && !status; rank++)
         status = perf_memory(values.memory, rank, memory);
-    return status ? status : perf_device(values.transport, values.device, device, sizeof device);
+    return status ? status : perf_device(0, values.transport, values.device, device, sizeof device);
 }
 
 static int weft(unsigned takes, struct words *w)

@@ -23,7 +23,7 @@ static void options(const struct batch_line *line)
     if (opt_parse(&set, line->count - 1, line->words + 1, &place, 0, &given))
         return;
     fuzz_accepted += !perf_settle(&set);
-    perf_device(values.transport, values.device, device, sizeof device);
+    perf_device(0, values.transport, values.device, device, sizeof device);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -93,7 +93,7 @@ def what_has_no_sense_is_refused_before_anything_runs():
             (("-t", "tag_bw", "-W", "129"), 2, "each has its receive posted, at most 128"),
             (("-t", "tag_sync_lat", "-x", "null"), 1, "no synchronous tagged messages"),
             (("-t", "tag_bw", "-x", "null"), 1, "nobody is there to answer"),
-            (("-t", "tag_lat", "-x", "posix"), 1, "cannot")):
+            (("-t", "tag_lat", "-x", "uct:posix"), 1, "cannot")):
         process = run(TOOL, "--local", *QUICK, *args)
         check(process.code == code or "not installed" in process.err, process)
         check(words in process.err or "not installed" in process.err, words, process)

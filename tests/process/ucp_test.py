@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""UCX's protocol layer in ucx_perftest: every test of it with the data checked, in shared memory and over TCP; a
+killed end ends the other."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+import tap
+from tap import Client, Server, add, check, ended, equal, run, sentences, skip
+
+TOOL = tap.tool_path("ucx_perftest")
+MODULE = os.path.join(tap.build_folder(), "modules", "weft-ucp.so")
+TESTS = ("stream_lat", "stream_bw", "ucp_am_lat", "ucp_am_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get", "tag_lat",
+         "tag_bw", "tag_sync_lat", "tag_sync_bw")
+ATOMICS = ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")
+FABRICS = {"posix": ("-x", "posix"), "tcp": ("-x", "tcp", "-d", "lo")}
+QUICK = ("-n", "20", "-w", "3", "--interval", "0", "-v")
+
+
+def need():
+    if not os.path.exists(MODULE):
+        skip("weft-ucp.so is not built")
+
+
+def lines_for(verify):
+    """Eager ones, and such as go by rendezvous; headers, copies, and both kinds of stream."""
+    for name in TESTS:
+        for size in (1, 100, 100000) if verify else (8,):
+            yield f"{name}_{size} -t {name} -s {size} {verify}"
+    for name in ATOMICS:
+        for size in (4, 8):
+            yield f"{name}_{size} -t {name} -s {size} {verify}"
+    yield f"lent -t stream_lat -s 3000 -r recv_data {verify}"
+    yield f"lent_bw -t stream_bw -s 100000 -r recv_data {verify}"
+    yield f"header -t ucp_am_lat -H 16 -s 5 {verify}"
+    yield f"copied -t ucp_am_bw -y -s 200 {verify}"
+
+
+def runs(fabric, verify):
+    need()
+    lines = list(lines_for(verify))
+    path = os.path.join(tap.folder(), "batch")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write("\n".join(lines) + "\n")
+    process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], "-b", path, limit=60)
+    ended(process, 0)
+    rows = [row.split(",")[:2] for row in process.out.splitlines()[1:]]
+    equal(rows, [[line.split()[0], "20"] for line in lines], process)
+
+
+def killed(fabric, name, victim):
+    need()
+    server = Server(TOOL, *FABRICS[fabric])
+    client = Client(TOOL, server, *FABRICS[fabric], "-t", name, "-n", "0", "--timeout", "2", "-w", "10")
+    client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
+    hit, other = (client, server) if victim == "client" else (server, client)
+    hit.kill()
+    hit.wait(5)
+    ended(other, 4, 20)
+
+
+for fabric in FABRICS:
+    add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
+    add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
+    for name, victim in (("stream_bw", "server"), ("ucp_put_lat", "client")):
+        add(f"a killed {victim} ends the other in {name} on {fabric}", killed, fabric, name, victim)
+
+
+@tap.test
+def a_layout_is_refused_because_the_layer_chooses():
+    need()
+    process = run(TOOL, "--local", *QUICK, "-t", "ucp_put_bw", "-x", "posix", "-D", "short")
+    ended(process, 1)
+    check("UCP chooses by size" in process.err, process)
+
+
+@tap.test
+def without_a_transport_the_layer_chooses_one():
+    need()
+    process = run(TOOL, "--local", *QUICK, "-t", "ucp_put_bw")
+    ended(process, 0)
+    check(any("carried by ucp " in line for line in sentences(process)), process)
+
+
+if __name__ == "__main__":
+    tap.main()
