@@ -144,7 +144,9 @@ double judge_bound(const struct judge *judge, double sd, size_t count)
         return INFINITY;
     double df, error = judge_error(judge, sd, count, &df);
     double chance = student_bound(df, judge->alpha) * error;
-    double differ = judge->differ > 0 ? normal_bound(judge->alpha_all) * judge->differ : 0;
+    double differ = judge->differ > 0
+                        ? student_bound(fmax(3, judge->differ_df), judge->alpha_all) * judge->differ
+                        : 0;
     double own = student_bound((double)count - 1, OWN_ALPHA) * sd / sqrt((double)count);
     return fmax(fmax(hypot(chance, differ), own), judge->min_effect);
 }

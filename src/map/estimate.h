@@ -5,6 +5,15 @@
 
 #include "map/map.h"
 
+#include <errno.h>
+
+/* Always -ENOMEM. */
+static inline int no_memory(void)
+{
+    fail(-ENOMEM, "no memory for a map");
+    return -ENOMEM;
+}
+
 /* ---- estimates ---- */
 
 struct estimate {
@@ -41,6 +50,7 @@ struct judge {
     double
         alpha; /* the probability to name it if it is as all others: corrected for their number */
     double differ;     /* how much those that are not slow differ in truth */
+    double differ_df;  /* as how many of them show it */
     double alpha_all;  /* as alpha, for all of them: those that differ most were chosen */
     double min_effect; /* ln(1.05) */
 };

@@ -71,7 +71,7 @@ static int rows_open(struct rows *rows, const struct map_model *model)
                           .values = calloc(cells->count + model->nodes + 1, sizeof *rows->values)};
     if (!rows->from || !rows->cells || !rows->left || !rows->values) {
         rows_free(rows);
-        return fail(-ENOMEM, "no memory for the model of a map");
+        return no_memory();
     }
     for (size_t c = 0; c < cells->count; c++) {
         rows->from[cells->all[c].a + 2]++;
@@ -224,9 +224,8 @@ int map_fit(struct map_model *model, const struct map_cells *cells, enum map_met
     model->effects = calloc(model->nodes + 1U, sizeof *model->effects);
     model->pairs = calloc(model->nodes + 1U, sizeof *model->pairs);
     model->group_effects = calloc(model->groups + 1U, sizeof *model->group_effects);
-    int status = model->effects && model->pairs && model->group_effects
-                     ? fit_all(model, min_effect)
-                     : fail(-ENOMEM, "no memory for the model of a map");
+    int status = model->effects && model->pairs && model->group_effects ? fit_all(model, min_effect)
+                                                                        : no_memory();
     if (status)
         map_model_free(model);
     return status;

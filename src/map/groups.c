@@ -4,7 +4,6 @@
  * their nodes. A group of few nodes has none: its nodes speak for themselves. */
 #include "map/fit.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -67,7 +66,7 @@ static int lot_open(struct lot *lot, size_t room, size_t least)
         return 0;
     free(lot->keyed);
     free(lot->values);
-    return fail(-ENOMEM, "no memory for the groups of a map");
+    return no_memory();
 }
 
 static void lot_close(struct lot *lot)
@@ -112,8 +111,10 @@ static double usual_group(struct lot *lot, double *means, size_t *groups, double
     uint64_t key;
     double members = 0;
     *groups = 0;
-    for (size_t at = 0; lot_next(lot, &at, &key, &e); members += (double)e.count)
+    for (size_t at = 0; lot_next(lot, &at, &key, &e);) {
         means[(*groups)++] = e.mean;
+        members += (double)e.count;
+    }
     if (*groups < 2)
         return 0;
     double scale = scale_of(means, *groups); /* sorts them */
@@ -135,6 +136,7 @@ static int judge_groups(struct map_model *model, struct lot *lot, double *means,
         return 0;
     /* Of two groups either may be the slow one. */
     judge.alpha = judge.alpha_all = ALPHA / 2 / (double)groups;
+    judge.differ_df = (double)groups - 1;
     judge.prior = fmin(24, (double)(lot->count - groups));
     for (uint32_t node = 0; node < model->nodes; node++)
         if (model->pairs[node] >= ROW_MIN)
@@ -167,8 +169,7 @@ int groups_find(struct map_model *model, double min_effect)
         return status;
     double *means = calloc(model->groups, sizeof *means);
     gather_nodes(&lot, model);
-    status = means ? judge_groups(model, &lot, means, min_effect)
-                   : fail(-ENOMEM, "no memory for the groups of a map");
+    status = means ? judge_groups(model, &lot, means, min_effect) : no_memory();
     free(means);
     lot_close(&lot);
     return status;

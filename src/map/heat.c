@@ -4,16 +4,15 @@
  * quartile: the median would hide one slow node among two, and the highest shows noise. */
 #include "map/fit.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARGIN = 12, CELL = 9, TILES_MAX = 512 };
+enum { MARGIN = 12, CELL = 9, TILES_MAX = 512, COLOURS = 16 };
 
 /* From fast to slow in the 256 colours of terminals. */
-static const uint8_t ramp[] = {17,  18,  25,  31,  37,  36,  35,  71,
-                               107, 143, 179, 215, 209, 203, 197, 196};
+static const uint8_t ramp[COLOURS] = {17,  18,  25,  31,  37,  36,  35,  71,
+                                      107, 143, 179, 215, 209, 203, 197, 196};
 
 struct tiles {
     uint32_t side, nodes;
@@ -71,7 +70,7 @@ static int tiles_open(struct tiles *tiles, const struct map_heat *heat, uint32_t
     uint32_t *place = calloc(cells->nodes + 1U, sizeof *place);
     struct piece *pieces = calloc(2 * cells->count + 1, sizeof *pieces);
     tiles->values = calloc(squares + 1, sizeof *tiles->values);
-    int status = place && pieces && tiles->values ? 0 : fail(-ENOMEM, "no memory to draw a map");
+    int status = place && pieces && tiles->values ? 0 : no_memory();
     for (uint32_t i = 0; !status && i < cells->nodes; i++)
         place[heat->order ? heat->order[i] : i] = i;
     for (size_t c = 0; !status && c < cells->count; c++) {
@@ -107,8 +106,8 @@ static unsigned colour_of(const struct tiles *tiles, float us)
     /* Less than 10 % from end to end is no reason for red. */
     float top = fmaxf(tiles->high, tiles->low * 1.1F);
     float share = logf(us / tiles->low) / logf(top / tiles->low);
-    int at = (int)(share * (float)LENGTH(ramp));
-    return ramp[at < 0 ? 0 : at < (int)LENGTH(ramp) ? at : (int)LENGTH(ramp) - 1];
+    int at = (int)(share * (float)COLOURS);
+    return ramp[at < 0 ? 0 : at < COLOURS ? at : COLOURS - 1];
 }
 
 static void print_pair(const struct tiles *tiles, float upper, float lower, FILE *out)
@@ -129,7 +128,7 @@ static void print_legend(const struct map_heat *heat, const struct tiles *tiles,
     unit_us((double)tiles->low, low, sizeof low);
     unit_us((double)fmaxf(tiles->high, tiles->low * 1.1F), high, sizeof high);
     fprintf(out, "%s %s us ", heat->metric == MAP_P99 ? "p99" : "p50", low);
-    for (size_t i = 0; heat->colour && i < LENGTH(ramp); i++)
+    for (size_t i = 0; heat->colour && i < COLOURS; i++)
         fprintf(out, "\033[48;5;%um ", (unsigned)ramp[i]);
     fprintf(out, "%s %s us", heat->colour ? "\033[0m" : "to", high);
     if (tiles->side < tiles->nodes)
@@ -180,7 +179,7 @@ int map_heat(const struct map_heat *heat, FILE *out)
     struct tiles tiles = {0};
     uint32_t room = heat->columns > MARGIN + CELL ? heat->columns - MARGIN : CELL;
     uint32_t most = heat->colour ? room : room / CELL;
-    if (!heat->cells->count)
+    if (!heat->cells->count || !heat->cells->nodes)
         return 0;
     int status = tiles_open(&tiles, heat, most < TILES_MAX ? most : TILES_MAX);
     if (!status) {
@@ -212,7 +211,7 @@ int map_order(const struct map_model *model, uint32_t *order)
 {
     struct placed *placed = calloc(model->nodes + 1U, sizeof *placed);
     if (!placed)
-        return fail(-ENOMEM, "no memory to draw a map");
+        return no_memory();
     for (uint32_t i = 0; i < model->nodes; i++)
         placed[i] = (struct placed){model_group(model, i), i, model->effects[i]};
     qsort(placed, model->nodes, sizeof *placed, by_group_and_effect);

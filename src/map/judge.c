@@ -15,7 +15,7 @@ int finding_add(struct map_finding **all, size_t *count, const struct map_findin
 {
     struct map_finding *more = realloc(*all, (*count + 1) * sizeof *more);
     if (!more)
-        return fail(-ENOMEM, "no memory for the findings of a map");
+        return no_memory();
     more[(*count)++] = *finding;
     *all = more;
     return 0;
@@ -62,9 +62,7 @@ static int lists_open(struct lists *lists, size_t count, size_t room)
                             .from = calloc(count + 3, sizeof *lists->from),
                             .values = calloc(room + 1, sizeof *lists->values),
                             .work = calloc(room + 1, sizeof *lists->work)};
-    return lists->from && lists->values && lists->work
-               ? 0
-               : fail(-ENOMEM, "no memory for the verdicts of a map");
+    return lists->from && lists->values && lists->work ? 0 : no_memory();
 }
 
 static void lists_close(struct lists *lists)
@@ -188,7 +186,7 @@ static int nodes_judge(struct map_verdicts *v, const struct map_model *model,
     struct nodes nodes = {model, calloc(model->nodes + 1U, sizeof *nodes.list), v->suspects};
     int status = lists_open(&lists, v->suspects, second->cells->count + v->suspects);
     if (!status && !nodes.list)
-        status = fail(-ENOMEM, "no memory for the verdicts of a map");
+        status = no_memory();
     for (uint32_t node = 0; !status && node < model->nodes; node++)
         nodes.list[node] = MAP_NONE;
     for (uint32_t i = 0; !status && i < v->suspects; i++) {
@@ -265,6 +263,7 @@ static double pair_terms(const struct pairs *pairs, struct lists *lists, struct 
         return 0;
     double each = (double)values / (double)controls;
     double scale = scale_of(lists->work, controls); /* sorts them */
+    judge->differ_df = (double)controls - 1;
     judge->differ = spread_beyond(scale, controls, judge->scale / sqrt(0.95 * each));
     judge->extra += 1.6 / (double)values;
     return median_of(lists->work, controls);
@@ -299,7 +298,7 @@ static int pairs_judge(struct map_verdicts *v, const struct map_model *model,
                           second->pair_count};
     int status = lists_open(&lists, second->pair_count, second->again->count + second->pair_count);
     if (!status && !pairs.sorted)
-        status = fail(-ENOMEM, "no memory for the verdicts of a map");
+        status = no_memory();
     for (size_t i = 0; !status && i < pairs.count; i++)
         pairs.sorted[i] = second->pairs[i];
     if (!status) {
@@ -330,10 +329,20 @@ struct judge verdicts_judge(const struct map_verdicts *v)
     return (struct judge){.scale = v->noise,
                           .prior = v->prior,
                           .extra = v->extra,
-                          .alpha = NODE_ALPHA / (v->suspects ? v->suspects : 1),
+                          .alpha = NODE_ALPHA / fmax(1, v->tested),
                           .differ = v->spread,
+                          .differ_df = (double)v->nodes - 1,
                           .alpha_all = NODE_ALPHA / (v->nodes ? v->nodes : 1),
                           .min_effect = log1p(v->min_effect)};
+}
+
+/* As how many nodes the suspects count. A full map is measured again on the same pairs: if those
+ * differ every time, the second stage repeats what the first one chose by, and all nodes count. */
+static double tested(const struct map_verdicts *v, size_t cells)
+{
+    double pairs = (double)v->nodes * ((double)v->nodes - 1) / 2;
+    double share = pairs > 0 ? fmin(1, (double)cells / pairs) : 1;
+    return v->suspects + share * fmax(0, (double)v->nodes - v->suspects);
 }
 
 int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
@@ -344,6 +353,7 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
                                       .row_noise = model->row_noise,
                                       .nodes = model->measured,
                                       .suspects = second->suspect_count};
+    verdicts->tested = tested(verdicts, model->cells->count);
     int status = 0;
     for (size_t i = 0; i < model->found_count && !status; i++)
         if (model->found[i].verdict == MAP_SLOWER)
@@ -356,7 +366,8 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
         map_verdicts_free(verdicts);
         return status;
     }
-    qsort(verdicts->all, verdicts->count, sizeof *verdicts->all, worst_first);
+    if (verdicts->count)
+        qsort(verdicts->all, verdicts->count, sizeof *verdicts->all, worst_first);
     for (size_t i = 0; i < verdicts->count; i++) {
         verdicts->slower += verdicts->all[i].verdict == MAP_SLOWER;
         verdicts->unsure += verdicts->all[i].verdict == MAP_UNSURE;

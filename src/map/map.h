@@ -156,7 +156,7 @@ struct map_verdicts {
     struct map_finding *all; /* groups, nodes, pairs: slower ones first within each */
     size_t count, slower, unsure;
     /* What map_power needs: of the second stage. */
-    double noise, min_effect, prior, extra, spread, row_noise;
+    double noise, min_effect, prior, extra, spread, row_noise, tested;
     uint32_t nodes, suspects, cells_each;
 };
 

@@ -72,7 +72,7 @@ int map_plan(struct map_plan *plan, uint32_t ranks, uint32_t partners, uint32_t 
 
 uint32_t map_partner(const struct map_plan *plan, uint32_t round, uint32_t rank, uint32_t *turn)
 {
-    uint32_t n = even(plan->ranks), circle = n - 1, middle = n - 1;
+    uint32_t n = even(plan->ranks), circle = n - 1, middle = circle;
     uint32_t sum = permute(plan->seed, OF_ROUNDS, circle, round, false);
     /* The place that would meet itself meets the middle one. 2 * n / 2 = 1 on this circle. */
     uint32_t half = (uint32_t)((uint64_t)sum * (n / 2) % circle);

@@ -3,7 +3,6 @@
  * traffic is likely to have hit, or those would fill the list. */
 #include "map/fit.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -85,7 +84,7 @@ int map_suspect_pairs(const struct map_model *model, uint64_t seed, struct map_p
     most = most < PAIRS_MIN ? PAIRS_MIN : most;
     most = most > n / 4 ? n / 4 : most;
     *pairs = calloc(2 * most + PAIR_CONTROLS + 1, sizeof **pairs);
-    int status = ranked && *pairs ? 0 : fail(-ENOMEM, "no memory for the suspects of a map");
+    int status = ranked && *pairs ? 0 : no_memory();
     if (!status) {
         qsort(ranked, n, sizeof *ranked, highest_first);
         *count = pick(model, ranked, n, most, seed, *pairs);

@@ -131,6 +131,7 @@ static void nodes_stand_by_group_and_effect(void **state)
     }
     assert_int_equal(place[11], 11);
     map_model_free(&model);
+    map_cells_free(&cells);
     fill(12);
     char *text = draw((struct map_heat){.columns = 200, .order = order});
     /* The slow node is the last row, before the legend. */
