@@ -239,23 +239,23 @@ def errors_of_either_nic_end_a_run_in_a_sentence_at_both_ends():
 # What is lost or taken away makes no event: the deadline ends it.
 LOST = (
     ("server", "lost_ack:60", "write_lat", ()),
-    ("server", "lost_ack:60", "atomic_lat", ()),
     ("server", "lost_data:60", "read_lat", ()),
     ("server", "lost_ack:60", "write_bw", ("-l", "16")),
     ("server", "lost_ack:60", "send_bw", ("-l", "16", "-s", "4096")),
     ("client", "gone:60", "write_lat", ()),
     ("server", "gone:60", "send_lat", ()),
-    ("client", "gone:60", "write_bw", ("-l", "16", "-b")),
 )
 
 
 @test
 def what_is_lost_ends_a_run_in_time_at_both_ends():
-    runs = [(between(word, "-n", "500", *gap(word), *args, **{end: {"CASSINI_FAULT": what}}), what, word)
-            for end, what, word, args in LOST]
-    for ends, what, word in runs:
-        said = failed(ends, word)
-        check(any("within 3" in one for one in said), f"{what} {word}: {said}")
+    at_once = 2  # each is two ends that poll and two NICs: more would starve other tests
+    for first in range(0, len(LOST), at_once):
+        runs = [(between(word, "-n", "500", *gap(word), *args, **{end: {"CASSINI_FAULT": what}}), what, word)
+                for end, what, word, args in LOST[first:first + at_once]]
+        for ends, what, word in runs:
+            said = failed(ends, word)
+            check(any("within 3" in one for one in said), f"{what} {word}: {said}")
 
 
 @test
