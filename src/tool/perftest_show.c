@@ -48,6 +48,16 @@ static void say_fabric(struct perf_show *s, const struct facts *facts, const str
     snprintf(s->said, sizeof s->said, "%s", form);
 }
 
+static void hint_memory(struct perf_show *s, const struct perftest *o)
+{
+    const char *comma = strchr(o->memory, ',');
+    bool differ = comma && strncmp(o->memory, comma + 1, (size_t)(comma - o->memory)) != 0;
+    if (differ && !s->hinted)
+        shell_say("-m A,B is the client's memory and the server's; in UCX it is what each end "
+                  "sends from and receives into");
+    s->hinted |= differ;
+}
+
 static int on_begin(struct report *report, const struct facts *facts)
 {
     struct perf_show *s = (struct perf_show *)report;
@@ -55,19 +65,16 @@ static int on_begin(struct report *report, const struct facts *facts)
     say_fabric(s, facts, o);
     say_layout(facts, o);
     say_kind(facts);
+    hint_memory(s, o);
     return s->output.report.ops->begin(&s->output.report, facts);
 }
 
 void perf_hints(const struct opt_set *set)
 {
     const struct perftest *o = set->base;
-    const char *comma = strchr(o->memory, ',');
     if (o->loop && o->test && !o->address && !o->local)
         shell_say("-l serves one client after another; UCX's -l, a test within one process, is "
                   "--local here, with two of them");
-    if (comma && strncmp(o->memory, comma + 1, (size_t)(comma - o->memory)) != 0 && o->test)
-        shell_say("-m A,B is the client's memory and the server's; in UCX it is what each end "
-                  "sends from and receives into");
     /* Only UCX prints without being asked. */
     if (o->quiet)
         setenv("UCX_LOG_LEVEL", "fatal", 0);

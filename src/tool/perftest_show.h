@@ -12,7 +12,7 @@ struct perf_show {
     double rank;      /* -R */
     char label[1200]; /* of the test that runs, for documents */
     char said[128];   /* the fabric last said to have been chosen */
-    bool said_means;
+    bool said_means, hinted;
 };
 
 /* Letters that mean something else in current releases of UCX, on standard error; and -q. */

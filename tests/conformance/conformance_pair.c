@@ -460,7 +460,9 @@ int post(struct end *end, enum verb verb, const struct xfer *xfer)
     struct completion completion;
     int got = verb_of(verb)(end->handle, xfer);
     while (got == -EAGAIN && patient(&backoff)) {
-        choice.ops->poll(end->handle, &completion, 0);
+        int lost = choice.ops->poll(end->handle, &completion, 0);
+        if (lost < 0)
+            return lost;
         sched_yield();
         got = verb_of(verb)(end->handle, xfer);
     }

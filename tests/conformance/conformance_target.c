@@ -300,6 +300,11 @@ static int answer_one(const char *what, struct question *q, struct completion *f
         xfer.id = said;
         int got = post(end, VERB_AM, &xfer);
         return got < 0 ? got : 0;
+    } else if (strcmp(what, "am_once") == 0) {
+        xfer = am_of(end, q->at, q->length, q->value);
+        xfer.id = said;
+        int got = choice.ops->am(end->handle, &xfer);
+        return got < 0 ? got : 0;
     } else if (*what == 't' && strcmp(what, "take") != 0) {
         return answer_tagged(what, q);
     } else if (strcmp(what, "take") == 0) {

@@ -317,6 +317,8 @@ def perftest(vendor, memory):
                   "--verify", "-f", env=machine(vendor))
     ended(process, 0)
     equal(len(re.findall(r"^ +50 +[\d.]+", process.out, re.M)), len(MOVES), process)
+    # A pair means something else there: said once.
+    equal(process.err.count("in UCX it is what each end"), "," in memory, process)
 
 
 for vendor, kind in KINDS.items():

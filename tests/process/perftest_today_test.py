@@ -6,7 +6,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import tap
-from tap import check, ended, equal, run, sentences, test
+from tap import check, ended, equal, run, test
 
 TOOL = tap.tool_path("ucx_perftest")
 SOFT = ("--local", "-x", "soft", "-n", "2000", "-w", "10", "--interval", "0")
@@ -80,12 +80,6 @@ def a_target_may_stay_out_where_nothing_needs_it():
 def options_without_effect_are_taken():
     good("-t", "tag_lat", "-6", "-q", "-P", "0", "-I", "-M", "multi", "-O", "0")
     bad(2, "no MPI launcher", "-t", "tag_lat", "-P", "1")
-
-
-@test
-def a_letter_that_means_something_else_in_ucx_is_explained():
-    process = run(TOOL, *SOFT, "-t", "am_lat", "-m", "host,2M")
-    check(any("in UCX it is what each end" in line for line in sentences(process)), process)
 
 
 if __name__ == "__main__":

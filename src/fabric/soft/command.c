@@ -104,8 +104,11 @@ int soft_write(struct fabric *fabric, const struct xfer *x)
         return refuse(x);
     if (queues(soft, x))
         return soft_enqueue(soft, VERB_WRITE, x) ? LATER : -EAGAIN;
-    if (soft->gpu)
-        return soft_gpu_write(soft, x);
+    if (soft->gpu) {
+        int got = soft_gpu_write(soft, x);
+        soft_wake(&soft->mail, WAKES_BY_MAIL);
+        return got;
+    }
     const char *from = x->local->address + x->at;
     char idc[SOFT_IDC];
     if (soft_immediate(x)) {
