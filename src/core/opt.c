@@ -70,7 +70,7 @@ static int refused(const struct opt *row, const char *value, const char *rest)
 /* Every error message about a bad value ends with what is accepted. */
 static int bad(const struct opt *row, const char *what, const char *value, const char *format, ...)
 {
-    char accepted[256];
+    char accepted[512];
     va_list words;
     va_start(words, format);
     vsnprintf(accepted, sizeof accepted, format, words);
@@ -161,7 +161,7 @@ static int to_sizes(const struct opt *row, const char *text, struct opt_range *r
 
 static int to_choice(const struct opt *row, const char *text, int *choice)
 {
-    char all[200] = "";
+    char all[400] = "";
     const char *nearest = NULL;
     unsigned best = 3;
     for (int i = 0; row->choices[i]; i++) {
