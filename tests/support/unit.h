@@ -26,8 +26,8 @@ static inline uint64_t next_random(uint64_t *state)
 
 static inline void assert_contains(const char *text, const char *part)
 {
-    if (!strstr(text, part))
-        fail_msg("\"%s\" is not in \"%s\"", part, text);
+    if (!text || !strstr(text, part))
+        fail_msg("\"%s\" is not in \"%s\"", part, text ? text : "");
 }
 
 /* A choice by its name, in a list that ends with NULL: 1 + its place. */

@@ -20,6 +20,14 @@ static void atomics(struct fabric_facts *facts)
     facts->cswap[AMO_EQ] = types;
 }
 
+/* Seen with UCX 1.18: an atomic does not complete, in shared memory and over TCP. */
+static bool atomics_complete(void)
+{
+    unsigned major, minor, release;
+    ucp_get_version(&major, &minor, &release);
+    return major == 1 && minor <= 13;
+}
+
 static void proofs(struct fabric_facts *facts)
 {
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory: a flush has completed";
@@ -68,7 +76,7 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
                     struct fabric_facts *facts)
 {
     const char *names = *port->transports ? port->transports : "automatic";
-    const unsigned remote = VERB(WRITE) | VERB(READ) | VERB(ATOMIC);
+    const unsigned remote = VERB(WRITE) | VERB(READ) | (atomics_complete() ? VERB(ATOMIC) : 0);
     const unsigned tagged = VERB(SEND) | VERB(RECV) | VERB(TSEND) | VERB(TRECV);
     const unsigned streams = VERB(STREAM_SEND) | VERB(STREAM_RECV);
     unsigned wanted = want->verbs ? want->verbs : remote | tagged | streams;
@@ -77,9 +85,11 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
     verbs |= wanted & streams ? streams : 0;
     *facts = (struct fabric_facts){.verbs = verbs | VERB(AM), .own_memory = port->places};
     /* A rendezvous needs both ends; on a network UCX does by messages what the transport lacks. */
-    facts->target_polls = VERB(AM) | tagged | streams | (port->shared ? 0 : remote);
-    facts->wakes = facts->target_polls;
-    atomics(facts);
+    /* Newer releases of UCX make reads and atomics of messages in shared memory, too. */
+    facts->target_polls = VERB(AM) | tagged | streams | remote;
+    facts->wakes = port->shared ? facts->target_polls & ~remote : facts->target_polls;
+    if (atomics_complete())
+        atomics(facts);
     proofs(facts);
     hints(facts);
     limits(facts);
