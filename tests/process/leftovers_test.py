@@ -33,6 +33,7 @@ def repeat_removes_the_folders_of_runs_that_were_killed_and_no_others():
     killed = repeat(place, *long_run, "--", *long_run)
     begun(killed, place, 1)
     dead = os.listdir(place)
+    killed.wait_until(lambda: os.path.isdir(os.path.join(place, dead[0], "a")), 20)
     living = repeat(place, *long_run)
     begun(living, place, 2)
     alive = [name for name in os.listdir(place) if name not in dead]
