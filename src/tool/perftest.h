@@ -11,7 +11,9 @@
  * both have no effect at a server. */
 enum { PERF_TEST = 1, PERF_RUN = 2, PERF_CLIENT = 4 };
 enum { PERF_MEMORY = 40, PERF_RANK = 16 }; /* room for -m and -R */
+/* Choices. */
 enum { PERF_FORM_UCX = 2, PERF_MPI_OFF = 1, PERF_MPI_ON = 2 };
+enum { PERF_STREAM_LENDS = 2, PERF_WAIT_SLEEP = 2 };
 
 struct perftest {
     struct spec spec; /* first: rows `of` the spec's fill it */
@@ -25,7 +27,7 @@ struct perftest {
     struct opt_range sizes;                /* min is 0: -s */
     char rank[PERF_RANK];                  /* "": the median */
     bool ipv6, quiet;
-    bool grouped, final_only, csv, loop, local, list, help, version;
+    bool grouped, final_only, csv, loop, local, loopback, list, help, version;
     char batch[4096], bind[256];
     struct access access;
     char memory[PERF_MEMORY]; /* the client's, or the client's and the server's */

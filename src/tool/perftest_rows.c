@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_perftest: its tests, its options in the order of the help text, and what they come to. */
+/* ucx_perftest: its tests and its options in the order of the help text. */
 #include "bench/team.h"
 #include "core/opt.h"
 #include "fabric/choose.h"
@@ -7,7 +7,6 @@
 #include "tool/serve.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,9 +71,7 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 static const char *const forms[] = {"weft", "ucx", NULL};
 static const char *const no_yes[] = {"0", "1", NULL};
 static const char *const stream_modes[] = {"recv", "recv_data", NULL};
-enum { STREAM_LENDS = 2 };
 static const char *const wait_modes[] = {"poll", "sleep", NULL};
-enum { WAIT_SLEEP = 2 };
 static const char *const thread_modes[] = {"single", "serialized", "multi", NULL};
 
 #define FIELD(member) .field = offsetof(struct perftest, member)
@@ -198,6 +195,9 @@ const struct opt perf_rows[] = {
      .help = "Have events to sleep on, but poll"},
     {.name = "local", .type = OPT_FLAG, FIELD(local), OURS_RUN,
      .help = "Start the server too, on this machine"},
+    {.name = "loopback", .type = OPT_FLAG, FIELD(loopback), OURS_RUN,
+     .help = "Be both ends, in one process of two threads (UCX's\n"
+             "-l)"},
     {.name = "list", .type = OPT_FLAG, FIELD(list), .takes = PERF_RUN,
      .flags = OPT_OURS | OPT_ACTION,
      .help = "Print the devices that can be used, and exit"},
@@ -279,174 +279,4 @@ int perf_help(const struct opt_set *set, struct msg *text)
     if (!status)
         status = msg_add(text, "\nWeft options:\n");
     return status ? status : opt_help(set, NULL, OPT_OURS, text);
-}
-
-/* ---- what they come to ---- */
-
-/* Is it a device of some transport? And all that there is. */
-struct search {
-    const char *device;
-    bool found;
-    size_t used;
-    char all[600];
-};
-
-static void look_at(void *arg, const char *device, const char *what)
-{
-    struct search *s = arg;
-    const char *slash = strchr(device, '/');
-    (void)what;
-    s->found |= slash && strcmp(slash + 1, s->device) == 0;
-    if (s->used < sizeof s->all)
-        s->used += (size_t)snprintf(s->all + s->used, sizeof s->all - s->used, " %s", device);
-}
-
-static int find_device(const char *device)
-{
-    struct search search = {.device = device};
-    char guess[FABRIC_DEVICE_MAX + 24];
-    fabric_list(look_at, &search);
-    if (search.found)
-        return 0;
-    fabric_guess(device, guess, sizeof guess);
-    return fail(-ENODEV, "no device \"%s\" here%s; there are:%s", device, guess, search.all);
-}
-
-int perf_device(unsigned kind, const char *transport, const char *device, char *text, size_t room)
-{
-    const char *layer = kind & PERF_LAYER ? "ucp" : "uct";
-    bool both = *transport && *device;
-    const char *colon = strchr(transport, ':');
-    int n;
-    struct fabric_choice choice;
-    bool bare = !*transport && *device && !fabric_named(device) && fabric_choose(device, &choice);
-    if (bare && find_device(device))
-        return -ENODEV;
-    if (both && strchr(device, ':') && fabric_named(device) && !fabric_named(transport))
-        return fail(-EINVAL, "device %s is of another fabric than transport %s", device, transport);
-    /* A transport of UCX's has no colon. */
-    if (colon && !fabric_named(transport))
-        return fabric_choose(transport, &choice);
-    if (*transport && fabric_named(transport))
-        n = snprintf(text, room, "%s%s%s", transport, !both ? "" : colon ? "/" : ":", device);
-    else if (!*transport && !*device && kind & PERF_UCP & ~PERF_LAYER)
-        n = snprintf(text, room, "ucp");
-    else if (!*transport && !bare)
-        n = snprintf(text, room, "%s", device);
-    else if (fabric_named(layer))
-        n = snprintf(text, room, "%s:%s%s%s", layer, transport, *device ? "/" : "", device);
-    else
-        return fail(-ENODEV,
-                    "%s %s is UCX's, and the module for UCX (weft-%s.so) is not installed; "
-                    "--list says what there is",
-                    *transport ? "transport" : "device", *transport ? transport : device, layer);
-    return n >= 0 && (size_t)n < room ? 0 : fail(-EINVAL, "a device name that is too long");
-}
-
-/* As perf_device takes them: UCX's transports have no prefix, and what follows a slash is -d. */
-void perf_typed(const char *device, char *text, size_t room)
-{
-    bool layer = strncmp(device, "uct:", 4) == 0 || strncmp(device, "ucp:", 4) == 0;
-    const char *plain = layer ? device + 4 : device;
-    const char *slash = strchr(plain, '/');
-    int length = (int)(slash ? slash - plain : (ptrdiff_t)strlen(plain));
-    snprintf(text, room, "%s%.*s%s%s", length ? "-x " : "", length, plain,
-             slash ? (length ? " -d " : "-d ") : "", slash ? slash + 1 : "");
-}
-
-int perf_memory(const char *text, int rank, char memory[PERF_MEMORY])
-{
-    const struct memory_ops *kind;
-    unsigned gpu;
-    const char *comma = strchr(text, ',');
-    if (rank == PEER_SERVER && comma)
-        text = comma + 1;
-    else if (comma)
-        snprintf(memory, PERF_MEMORY, "%.*s", (int)(comma - text), text);
-    if (rank == PEER_SERVER || !comma)
-        snprintf(memory, PERF_MEMORY, "%s", text);
-    return memory_choose(memory, &kind, &gpu);
-}
-
-int perf_same_threads(const struct opt_set *set, const struct msg *ask)
-{
-    uint64_t mine = ((const struct perftest *)set->base)->spec.threads, theirs;
-    if (opt_origin(set, opt_find(set, "threads")) != OPT_BY_USER)
-        return 0;
-    if (msg_number(ask, "threads", &theirs))
-        return fail(-EPROTO, "a test without a number of threads");
-    if (theirs == mine)
-        return 0;
-    return fail(-EINVAL,
-                "the client has %" PRIu64 " threads, the server %" PRIu64
-                ": give both the same --threads",
-                theirs, mine);
-}
-
-static int assign(struct spec *spec, enum spec_row row, const char *text)
-{
-    struct opt_set set = {.rows = spec_rows, .base = spec};
-    return text ? opt_assign(&set, &spec_rows[row], text, OPT_BY_DEFAULT) : 0;
-}
-
-/* The value of an atomic is as long as the message. */
-static int settle_atomic(struct spec *spec, const struct perf_test *test)
-{
-    uint64_t size = spec->size.min;
-    if (!test->amo)
-        return 0;
-    if (size != sizeof(uint32_t) && size != sizeof(uint64_t))
-        return fail(-EINVAL, "%s of %llu bytes: an atomic has 4 or 8", op_called(spec),
-                    (unsigned long long)size);
-    return assign(spec, SPEC_AMO_TYPE, size == sizeof(uint32_t) ? "UINT32" : "UINT64");
-}
-
-/* In UCX's protocol layer a header is not part of the size, and there is none unless asked for. */
-static void settle_header(struct opt_set *set, const struct perf_test *test)
-{
-    struct perftest *o = set->base;
-    o->spec.data.apart = test->kind & PERF_UCP & ~PERF_LAYER;
-    if (!o->spec.data.apart || opt_origin(set, opt_find(set, "am-header")) == OPT_BY_USER)
-        return;
-    o->spec.data.am_header = 0;
-    opt_resolved(set, "am-header", "test");
-}
-
-int perf_settle(struct opt_set *set)
-{
-    struct perftest *o = set->base;
-    struct spec *spec = &o->spec;
-    const struct opt *iters = opt_find(set, "iters"), *most = opt_find(set, "outstanding");
-    if (!o->test)
-        return fail(-EINVAL, "no test: say which with -t (-h lists them)");
-    const struct perf_test *test = &perf_tests[o->test - 1];
-    /* Without a limit of its own, a test with a duration ends by that. */
-    if (spec->count.duration_ms && opt_origin(set, iters) == OPT_BY_DEFAULT) {
-        spec->count.iterations = 0;
-        opt_resolved(set, "iters", "duration");
-    }
-    if (!o->outstanding || opt_origin(set, most) != OPT_BY_USER)
-        o->outstanding = test->outstanding;
-    spec->pace.outstanding = o->outstanding;
-    if (opt_origin(set, most) == OPT_BY_DEFAULT && test->outstanding != 1)
-        opt_resolved(set, "outstanding", "test");
-    spec->size.max = spec->size.min;
-    spec->local.ignore_mismatch = spec->local.ucx_words = true;
-    spec->amo.fetching = test->kind & PERF_FETCHES;
-    spec->tag.sync = test->kind & PERF_SYNC;
-    spec->waits.events = o->wait_mode == WAIT_SLEEP;
-    spec->data.lend = o->stream_mode == STREAM_LENDS;
-    settle_header(set, test);
-    int status = assign(spec, SPEC_OP, test->op);
-    if (!status)
-        status = assign(spec, SPEC_METHOD, test->method);
-    if (!status)
-        status = assign(spec, SPEC_AMO_OP, test->amo);
-    if (!status && spec->both_ways && !method_of(spec)->both_ways)
-        status = fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);
-    if (!status && op_of(spec)->verb != VERB_TSEND && (spec->tag.wildcard || spec->tag.unexpected))
-        status = fail(-EINVAL, "-C and -U are for tagged messages: %s has none", test->name);
-    if (!status)
-        status = settle_atomic(spec, test);
-    return status ? status : spec_check(spec);
 }

@@ -72,9 +72,9 @@ static int on_begin(struct report *report, const struct facts *facts)
 void perf_hints(const struct opt_set *set)
 {
     const struct perftest *o = set->base;
-    if (o->loop && o->test && !o->address && !o->local)
+    if (o->loop && o->test && !o->address && !o->local && !o->loopback)
         shell_say("-l serves one client after another; UCX's -l, a test within one process, is "
-                  "--local here, with two of them");
+                  "--loopback here");
     /* Only UCX prints without being asked. */
     if (o->quiet)
         setenv("UCX_LOG_LEVEL", "fatal", 0);
