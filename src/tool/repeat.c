@@ -64,8 +64,10 @@ static bool beside(struct side *s, const char *prefix, const char *name)
  * package's may have the plain ones. */
 static void find_program(struct side *s, const char *name)
 {
-    if (!strchr(name, '/') && (beside(s, WEFT_TOOL_PREFIX, name) || beside(s, "", name)))
-        return;
+    static const char *const prefixes[] = {"weft_", WEFT_TOOL_PREFIX, ""};
+    for (size_t i = 0; i < LENGTH(prefixes) && !strchr(name, '/'); i++)
+        if (beside(s, prefixes[i], name))
+            return;
     snprintf(s->program, PATH_MAX, "%s", name);
 }
 

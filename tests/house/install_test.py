@@ -113,7 +113,7 @@ def what_is_uninstalled_leaves_no_file():
         done = subprocess.run(["ninja", "-C", tap.build_folder(), "uninstall"], capture_output=True,
                               text=True, timeout=60)
     equal(done.returncode, 0, done.stdout, done.stderr)
-    check("weft" in there and "ucx_perftest" in there, there)
+    check("cxi_write_lat" in there and "ucx_perftest" in there, there)
     equal([path for path in folder.rglob("*") if not path.is_dir()], [])
 
 
@@ -148,9 +148,20 @@ def the_schemas_of_what_is_written_are_installed():
         equal(json.loads(text)["properties"]["schema"], {"const": f"weft-{name}"})
 
 
+def without_jansson_only_weft_is_missing(installed):
+    listed = re.findall(r"^\w*TOOL\((\w+),", (SOURCE / "src/tool/tools.def").read_text(encoding="utf-8"), re.M)
+    tools = {path for path in installed if "/bin/" in path}
+    equal(tools, {f"/usr/local/bin/{name}" for name in listed if name not in ("weft", "ucx_perftest")} |
+          {"/usr/local/lib/weft/bin/ucx_perftest", "/usr/local/bin/weft_ucx_perftest"})
+    pages = {os.path.basename(path) for path in installed if "/man1/" in path}
+    equal(pages, {f"{name}.1" for name in listed if name not in ("weft", "ucx_perftest")} |
+          {"weft_ucx_perftest.1"})
+
+
 @tap.test
 def a_tree_without_git_names_no_commit_and_no_folder():
-    """As from a tarball; also inside another repository."""
+    """As from a tarball; also inside another repository. This build has no jansson, and another package
+    has a ucx_perftest."""
     outer = pathlib.Path(tap.folder())
     if not shutil.which("meson") or not shutil.which("git"):
         skip("meson or git is missing")
@@ -159,13 +170,16 @@ def a_tree_without_git_names_no_commit_and_no_folder():
     shutil.copytree(SOURCE, tree, ignore=lambda path, names: [
         name for name in names if path == str(SOURCE) and (name == ".git" or name.startswith("build"))])
     for command in (["meson", "setup", "build", "-Dtests=disabled", "-Dmpi=disabled", "-Duct=disabled",
-                     "-Dofi=disabled", f"-Dc_args=-ffile-prefix-map={tree}=."],
+                     "-Dofi=disabled", "-Djansson=disabled", "-Daside=ucx_perftest", f"-Dc_args=-ffile-prefix-map={tree}=."],
                     ["ninja", "-C", "build", "src/commit.c"]):
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=90)
         check(done.returncode == 0, done.stdout, done.stderr)
     made = [(tree / "build/src" / name).read_text(encoding="utf-8") for name in ("commit.c", "build.c")]
     check('"unknown"' in made[0], made[0])
     check(str(outer) not in "".join(made), *made)
+    said = subprocess.run(["meson", "introspect", "--installed", "build"], cwd=tree, capture_output=True, text=True,
+                          timeout=60)
+    without_jansson_only_weft_is_missing(json.loads(said.stdout).values())
 
 
 @tap.test

@@ -155,6 +155,7 @@ def what_is_no_file_in_a_folder_of_results_is_refused_at_once():
 @test
 def a_pipe_that_is_named_is_read():
     with open(documents.write(os.path.join(tap.folder(), "a.json"), documents.document()), "rb") as file:
+        tap.need_weft([WEFT])
         done = subprocess.run([WEFT, "report", "/dev/stdin", "-o", "-"], stdin=file, timeout=30,
                               capture_output=True, check=False)
     equal(done.returncode, 0, done.stderr)

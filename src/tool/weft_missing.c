@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In a build without jansson, in place of weft's commands: the list of tools names weft_main. */
+#include "core/core.h"
+#include "tool/shell.h"
+
+#include <errno.h>
+
+int weft_main(int argc, char **argv);
+
+int weft_main(int argc, char **argv)
+{
+    shell_open(argc, argv);
+    int status = fail(-ENOTSUP, "this build has no weft: it was made without jansson");
+    shell_say(fail_reason());
+    return shell_exit_code(status);
+}
