@@ -32,21 +32,25 @@ static bool asked_for(const struct spec_hints *asked, enum hint hint)
 /* The request that rules this one out; only one that holds itself does. */
 static const char *barred_by(const struct hint_question *q, enum hint hint, unsigned has)
 {
-    bool matching = q->asked->matching && has & HINT(MATCHING);
-    bool rendezvous = q->asked->rendezvous && has & HINT(RENDEZVOUS);
+    const struct spec_hints *asked = &q->spec->hints;
+    bool matching = asked->matching && has & HINT(MATCHING);
+    bool rendezvous = asked->rendezvous && has & HINT(RENDEZVOUS);
     if (matching && (hint == HINT_INLINE || hint == HINT_RESTRICTED || hint == HINT_HRP))
         return "not with matching list entries";
-    if (hint == HINT_HRP && q->asked->unrestricted)
+    if (hint == HINT_HRP && asked->unrestricted)
         return "not unrestricted";
-    if (hint == HINT_HRP && q->fetches)
+    if (hint == HINT_HRP && q->spec->amo.fetching)
         return "not for what fetches";
+    if (hint == HINT_HRP && q->op->verbs & VERB(ATOMIC) &&
+        q->facts->amo_no_hrp >> spec_amo_type(q->spec) & 1)
+        return "the NIC has none on this type";
     return rendezvous && hint == HINT_INLINE ? "not by rendezvous" : NULL;
 }
 
 /* Payload inside a command: one that keeps the order has less room, as the bandwidth tools know. */
 static size_t longest_inline(const struct hint_question *q)
 {
-    bool ordered = !(q->op->hints & HINT(RESTRICTED)) || q->asked->unrestricted;
+    bool ordered = !(q->op->hints & HINT(RESTRICTED)) || q->spec->hints.unrestricted;
     return q->lists && ordered && q->facts->max_inline_ordered ? q->facts->max_inline_ordered
                                                                : q->facts->max_inline;
 }
@@ -54,7 +58,7 @@ static size_t longest_inline(const struct hint_question *q)
 /* The longest operation it holds for; 0: any. Of a rendezvous, only the request is issued. */
 static size_t longest(const struct hint_question *q, enum hint hint, unsigned has)
 {
-    bool pulled = q->asked->rendezvous && has & HINT(RENDEZVOUS);
+    bool pulled = q->spec->hints.rendezvous && has & HINT(RENDEZVOUS);
     return hint == HINT_INLINE          ? longest_inline(q)
            : hint == HINT_HRP           ? HRP_BYTES
            : hint == HINT_LL && !pulled ? q->facts->max_ll
@@ -67,7 +71,7 @@ void hint_judge(const struct hint_question *q, enum hint hint, struct hint_state
     const char *bar = barred_by(q, hint, has);
     size_t most = longest(q, hint, has);
     *state = (struct hint_state){
-        .has = has & 1U << hint, .asked = asked_for(q->asked, hint), .barred = bar};
+        .has = has & 1U << hint, .asked = asked_for(&q->spec->hints, hint), .barred = bar};
     if (!state->has)
         snprintf(state->why, sizeof state->why, "%s",
                  q->facts->why_not[hint] ? q->facts->why_not[hint] : "");

@@ -50,10 +50,9 @@ unsigned run_hints(const struct run *run)
 {
     struct hint_question question = {.facts = &run->session->facts,
                                      .op = run->op,
-                                     .asked = &run->spec->hints,
+                                     .spec = run->spec,
                                      .size = run->size,
                                      .gpu = run->session->buffer.gpu,
-                                     .fetches = run->spec->amo.fetching,
                                      .lists = run->method->lists};
     bool layouts = run->spec->data.layout && !(run->op->traits & OP_NO_LAYOUTS);
     unsigned hints = 0;

@@ -154,11 +154,10 @@ bool facts_loopback(const struct facts *facts);
 struct hint_question {
     const struct fabric_facts *facts;
     const struct op *op;
-    const struct spec_hints *asked;
+    const struct spec *spec;
     uint64_t size;
     bool gpu;
-    bool fetches; /* an atomic that does */
-    bool lists;   /* the method's */
+    bool lists; /* the method's */
 };
 
 struct hint_state {

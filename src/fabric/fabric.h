@@ -8,7 +8,7 @@
 
 #include "fabric/facts.h"
 
-enum { FABRIC_ABI = 10 };
+enum { FABRIC_ABI = 11 };
 
 struct fabric_want {
     const char *device; /* what follows "FABRIC:" */

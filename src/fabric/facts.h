@@ -139,6 +139,8 @@ struct fabric_facts {
     unsigned wakes;                    /* verbs that wake their target, which sleeps */
     uint16_t amo[2][AMO_OPS];          /* bit = type; [1]: fetching */
     uint16_t cswap[AMO_COMPARES];      /* bit = type */
+    uint16_t amo_no_hrp;               /* bit = type: its atomics are never high-rate puts; connect
+                                          may add some that the other end's NIC does not take */
     const char *amo_how;               /* how the widest atomics are done, or NULL */
     const char *compare_how;           /* how a CSWAP or AXOR that does not fetch is, or NULL */
     unsigned gpus;                     /* whose GPU memory it reaches, a bit a vendor */

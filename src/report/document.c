@@ -140,10 +140,9 @@ static void add_hints(struct json *j, const struct facts *f, uint64_t size)
 {
     struct hint_question question = {.facts = &f->session->facts,
                                      .op = f->op,
-                                     .asked = &f->spec->hints,
+                                     .spec = f->spec,
                                      .size = size,
                                      .gpu = f->session->vendors[PEER_CLIENT] != MEMORY_CPU,
-                                     .fetches = f->spec->amo.fetching,
                                      .lists = f->method->lists};
     json_open(j, "hints", '{');
     for (int hint = 0; hint < HINT_NAMES && !f->method->ucx; hint++) {

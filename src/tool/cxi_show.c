@@ -151,10 +151,9 @@ static void judge(const void *header, enum hint hint, int rank, uint64_t size,
 {
     struct hint_question question = {.facts = fabric_of(header),
                                      .op = facts_of(header)->op,
-                                     .asked = &spec_of(header)->hints,
+                                     .spec = spec_of(header),
                                      .size = size,
                                      .gpu = on_gpu(header, rank),
-                                     .fetches = spec_of(header)->amo.fetching,
                                      .lists = facts_of(header)->method->lists};
     hint_judge(&question, hint, state);
 }

@@ -245,6 +245,25 @@ static void atomics_on_128_bits_equal_the_model(void **state)
     all_of_types(state, AMO_UINT128, AMO_UINT128);
 }
 
+/* On every type, also on those of which the facts say that they are never such puts: who asks all
+ * the same gets an ordinary one. */
+static void atomics_as_high_rate_puts_equal_the_model(void **state)
+{
+    static const unsigned forms[] = {HINT(INLINE), 0};
+    struct pair *pair = *state;
+    const struct fabric_facts *facts = &pair->end.facts;
+    needs(pair, VERB_ATOMIC, true);
+    assert_int_equal(facts->amo_no_hrp >> AMO_TYPES, 0);
+    needs_hint(pair, HINT_HRP, "high-rate puts");
+    for (unsigned type = 0; type < AMO_TYPES; type++)
+        for (size_t i = 0; i < LENGTH(forms); i++) {
+            struct form form = {.op = AMO_SUM, .type = type};
+            form.how = HINT(HRP) | (facts->honours & (HINT(RESTRICTED) | forms[i]));
+            if (offered(&pair->end, &form))
+                all_cells(pair, &form, true);
+        }
+}
+
 /* An operand that is immediate, or whose atomic is complete, may change at once. */
 static void operands_may_change_once_they_are_the_nics(void **state)
 {
@@ -554,6 +573,7 @@ static const struct CMUnitTest tests[] = {
     WITH_PAIR(atomics_on_real_numbers_equal_the_model),
     WITH_PAIR(atomics_on_complex_numbers_equal_the_model),
     WITH_PAIR(atomics_on_128_bits_equal_the_model),
+    WITH_PAIR(atomics_as_high_rate_puts_equal_the_model),
     WITH_PAIR(operands_may_change_once_they_are_the_nics),
     WITH_PAIR(every_atomic_completes_once_however_many_are_posted),
     WITH_PAIR(every_atomic_is_accepted_if_offered_and_refused_if_it_does_not_exist),

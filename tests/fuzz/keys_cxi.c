@@ -19,6 +19,12 @@ uint64_t weft_cxi_now_ms(void)
     return 0;
 }
 
+uint16_t weft_cxi_no_hrp(const struct weft_cxi *c)
+{
+    (void)c;
+    return 0;
+}
+
 void weft_cxi_lose(struct weft_cxi *lost, int status, const char *format, ...)
 {
     (void)format;
@@ -86,6 +92,7 @@ bool weft_cxi_emit_idc(struct weft_cxi *c, struct weft_cxi_tx *tx,
 static void make_end(unsigned what)
 {
     static struct weft_cxi_arena arena;
+    static struct fabric_facts facts;
     static struct weft_cxil_dev dev;
     static struct weft_cxil_domain domain = {.vni = 10, .pid = 3};
     static struct weft_cxi_cq cq;
@@ -95,6 +102,7 @@ static void make_end(unsigned what)
                                           .pid_bits = what % 2 ? 11 : 9,
                                           .pid_granule = what % 2 ? 64 : 256,
                                           .rdzv_get_idx = what % 2 ? 63 : 255};
+    cxi.facts = &facts;
     cxi.dev = &dev;
     cxi.domain = &domain;
     cxi.arena = &arena;
@@ -108,7 +116,7 @@ static void check_fields(int count)
     const struct weft_cxil_devinfo *info = &cxi.dev->info;
     unsigned half = info->pid_granule / 2;
     if (cxi.nid >> 20 || cxi.pid >> info->pid_bits || cxi.their_words >= half ||
-        cxi.their_messages >= half || cxi.their_ams >= half)
+        cxi.their_messages >= half || cxi.their_ams >= half || cxi.facts->amo_no_hrp >> AMO_TYPES)
         abort();
     for (int i = 0; i < count; i++) {
         const struct weft_cxi_remote *r = &cxi.remotes[i];

@@ -168,6 +168,28 @@ def the_header_says_what_the_device_says():
         check(re.fullmatch(r"NIC 0x1a20 PID [01] \(loopback\)", header_value(good(word, *args), "Remote (server)")), word)
 
 
+def high_rate(type_, client, server):
+    """(what the client's header says of HRP, whether it has changed to the profile for it) between NICs
+    of two revisions."""
+    trace = os.path.join(tap.folder(), f"{type_}-{client}-{server}")
+    one, two = between("atomic_bw", "-T", type_, *LISTS, server={"CASSINI_REVISION": server},
+                       client={"CASSINI_REVISION": client, "CASSINI_TRACE": trace})
+    ended(two, 0)
+    equal(header_value(ended(one, 0), "HRP"), header_value(two, "HRP"))
+    with open(trace, encoding="utf-8") as file:
+        commands = file.read()
+    check("amo_op=" in commands or "c_idc_put_cmd 0x40" in commands, commands)
+    return header_value(two, "HRP"), "c_cq_cmd 0x27" in commands
+
+
+@test
+def high_rate_atomics_are_not_for_a_type_that_a_nic_loses():
+    for type_, client, server, holds in (("UINT64", "2", "2", True), ("INT32", "2", "2", True),
+                                         ("UINT32", "2", "2", False), ("UINT32", "3", "2", False),
+                                         ("UINT32", "3", "3", True)):
+        equal(high_rate(type_, client, server), ("Enabled" if holds else "Disabled - Not Applicable", holds))
+
+
 @test
 def services_are_the_devices_own():
     process = good("write_lat", "-v", "2", *LATENCY)

@@ -304,18 +304,23 @@ static void high_rate_puts_are_for_what_is_short_and_has_no_order(void **state)
         struct spec_hints asked;
         size_t size;
         bool fetching, holds;
-    } cases[] = {{"write", {0}, 2048, false, true},
-                 {"write", {0}, 2049, false, false},
-                 {"write", {.no_hrp = true}, 8, false, false},
-                 {"write", {.unrestricted = true}, 8, false, false},
-                 {"read", {0}, 8, false, false},
-                 {"atomic", {0}, 8, false, true},
-                 {"atomic", {0}, 8, true, false},
-                 {"atomic", {.matching = true}, 8, false, false}};
+        enum amo_type type;
+    } cases[] = {{"write", {0}, 2048, false, true, AMO_UINT32},
+                 {"write", {0}, 2049, false, false, 0},
+                 {"write", {.no_hrp = true}, 8, false, false, 0},
+                 {"write", {.unrestricted = true}, 8, false, false, 0},
+                 {"read", {0}, 8, false, false, 0},
+                 {"atomic", {0}, 8, false, true, AMO_UINT64},
+                 {"atomic", {0}, 8, true, false, AMO_UINT64},
+                 {"atomic", {.matching = true}, 8, false, false, AMO_UINT64},
+                 /* And on types that the NIC takes so. */
+                 {"atomic", {0}, 4, false, false, AMO_UINT32},
+                 {"atomic", {0}, 4, false, true, AMO_INT32}};
     (void)state;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct spec spec = spec_of(cases[i].op, "list");
-        struct session session = {.facts = {.honours = ~0U, .max_inline = 224}};
+        struct session session = {
+            .facts = {.honours = ~0U, .max_inline = 224, .amo_no_hrp = 1U << AMO_UINT32}};
         struct run run = {.spec = &spec,
                           .op = op_of(&spec),
                           .method = method_of(&spec),
@@ -323,6 +328,7 @@ static void high_rate_puts_are_for_what_is_short_and_has_no_order(void **state)
                           .size = cases[i].size};
         spec.hints = cases[i].asked;
         spec.amo.fetching = cases[i].fetching;
+        spec.amo.type = (int)cases[i].type + 1;
         if (!(run_hints(&run) & HINT(HRP)) == cases[i].holds)
             fail_msg("case %zu", i);
         assert_false(run_hints(&run) & HINT(LL)); /* lists are rung, not issued one by one */

@@ -299,6 +299,46 @@ static void a_portal_that_the_nic_disables_is_reported(void **state)
     assert_contains(fail_reason(), "cxi: the NIC has disabled a portal table entry");
 }
 
+/* ---- what a revision of the NIC cannot do ---- */
+
+/* Either end's NIC rules it out, the target's because it would lose them. */
+static void a_nic_that_loses_high_rate_atomics_is_sent_none(void **state)
+{
+    static const struct {
+        const char *revisions[2];
+        uint16_t none;
+    } cases[] = {{{"2", "2"}, 1U << AMO_UINT32},
+                 {{"3", "2"}, 1U << AMO_UINT32},
+                 {{"1", "3"}, 1U << AMO_UINT32},
+                 {{"3", "3"}, 0}};
+    struct pair *pair = *state;
+    const struct fabric_batch batch = {.count = 4, .slots = 1};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct completion done;
+        uint32_t operand = 1, sum;
+        for (int end = 0; end < 2; end++) {
+            close_end(&pair->ends[end]);
+            setenv("CASSINI_REVISION", cases[i].revisions[end], 1);
+            open_end(&pair->ends[end], end ? "cxi1" : "cxi0");
+        }
+        unsetenv("CASSINI_REVISION");
+        meet(pair);
+        assert_int_equal(pair->ends[0].facts.amo_no_hrp, cases[i].none);
+        assert_int_equal(pair->ends[1].facts.amo_no_hrp, cases[i].none);
+        struct xfer x = xfer_of(&pair->ends[0], 0, sizeof operand);
+        x.how = HINT(RESTRICTED) | HINT(INLINE) | HINT(HRP);
+        x.amo.op = AMO_SUM;
+        x.amo.type = AMO_UINT32;
+        x.amo.operand = &operand;
+        memset(pair->ends[1].region.address, 0, sizeof sum);
+        assert_int_equal(choice.ops->batch(pair->ends[0].handle, VERB_ATOMIC, &x, &batch), LATER);
+        assert_int_equal(next(pair, 0, &done), 1);
+        assert_int_equal(done.status, 0);
+        memcpy(&sum, pair->ends[1].region.address, sizeof sum);
+        assert_int_equal(sum, 4);
+    }
+}
+
 #define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, open_pair, close_pair)
 
 int main(void)
@@ -312,6 +352,7 @@ int main(void)
         WITH_PAIR(a_list_that_failed_is_not_of_the_next_meeting),
         WITH_PAIR(a_portal_that_the_nic_disables_is_reported),
         WITH_PAIR(operations_longer_than_a_command_can_say_are_refused),
+        WITH_PAIR(a_nic_that_loses_high_rate_atomics_is_sent_none),
     };
     snprintf(name, sizeof name, "unit-%d", (int)getpid());
     setenv("CASSINI_NAME", name, 1);

@@ -153,7 +153,7 @@ int weft_cxi_emit_amo(struct weft_cxi *cxi, const struct xfer *x, const struct w
 {
     bool idc = x->how & HINT(INLINE) && !(x->how & HINT(MATCHING));
     bool hrp = cxi->hrp && x->how & HINT(HRP) && x->how & HINT(RESTRICTED) && !x->amo.fetch &&
-               !(x->how & HINT(MATCHING));
+               !(x->how & HINT(MATCHING)) && !(cxi->facts->amo_no_hrp >> x->amo.type & 1);
     if (!weft_cxi_profile(&cxi->data, hrp ? cxi->hrp : cxi->cp))
         return -EAGAIN;
     return (idc ? emit_idc(cxi, x, way, result) : emit_dma(cxi, x, way, operand, result)) ? 0

@@ -280,6 +280,12 @@ struct cassini_calls {
     void (*cxil_free_device_list)(struct weft_cxil_device_list *list); /* may be NULL, as above */
 };
 
+/* ---- devices ---- */
+
+/* Up to this revision of the first Cassini a target loses atomics on UINT32 that fetch nothing and
+ * come as high-rate puts (the vendor's erratum 3236). */
+enum { CASSINI_1_DEVICE = 0x0501, CASSINI_1_LAST_LOSING_HRP = 2 };
+
 /* ---- places ---- */
 
 /* In the page of a queue's doorbell, each with a cell of 64 bytes for every one of 16 slots. */

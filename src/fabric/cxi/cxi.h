@@ -172,6 +172,7 @@ struct weft_cxi_batch {
 
 struct weft_cxi {
     struct fabric fabric;
+    struct fabric_facts *facts;
     const struct cassini_calls *calls;
     struct weft_cxi_tx data, talk; /* what is asked for; words for the other end */
     struct weft_cxi_cq *target, *trigger;
@@ -234,6 +235,8 @@ int weft_cxi_errno(unsigned code);
 /* ---- facts.c ---- */
 
 void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts);
+/* Types of atomics that this NIC loses as a target where they are high-rate puts. */
+uint16_t weft_cxi_no_hrp(const struct weft_cxi *cxi);
 /* The NIC's number of an atomic. */
 int weft_cxi_amo_op(enum amo_op op);
 

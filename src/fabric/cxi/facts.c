@@ -43,6 +43,14 @@ static void remove_remapped(const struct weft_cxi *cxi, struct fabric_facts *fac
     }
 }
 
+uint16_t weft_cxi_no_hrp(const struct weft_cxi *cxi)
+{
+    const struct weft_cxil_devinfo *info = &cxi->dev->info;
+    bool loses =
+        info->device_id == CASSINI_1_DEVICE && info->device_rev <= CASSINI_1_LAST_LOSING_HRP;
+    return loses ? 1U << AMO_UINT32 : 0;
+}
+
 static void say_what_is_proved(struct fabric_facts *facts)
 {
     facts->proves[VERB_WRITE] =
@@ -87,8 +95,10 @@ void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
         .max_send = UINT32_MAX,
         .batch_max = UINT32_MAX,
         .depth = WEFT_CXI_SLOTS / 2};
+    cxi->facts = facts;
     if (cxi->hrp)
         facts->honours |= HINT(HRP);
+    facts->amo_no_hrp = weft_cxi_no_hrp(cxi);
     facts->layout_max[VERB_WRITE][LAYOUT_SHORT] = WEFT_C_MAX_IDC_PAYLOAD_UNR;
     facts->layout_max[VERB_WRITE][LAYOUT_ZCOPY] = UINT32_MAX;
     facts->layout_max[VERB_READ][LAYOUT_ZCOPY] = UINT32_MAX;

@@ -228,9 +228,9 @@ int weft_cxi_address(struct fabric *fabric, struct msg *mine)
     }
     cxi->met = true;
     return weft_cxi_host->msg_print(
-        mine, "nic=0x%x\npid=%u\nvni=%u\nwords=%u\nmessages=%u\nams=%u\n", cxi->dev->info.nid,
-        cxi->domain->pid, cxi->domain->vni, cxi->words.put_index, cxi->messages.put_index,
-        cxi->ams.put_index);
+        mine, "nic=0x%x\npid=%u\nvni=%u\nwords=%u\nmessages=%u\nams=%u\nno_hrp=0x%x\n",
+        cxi->dev->info.nid, cxi->domain->pid, cxi->domain->vni, cxi->words.put_index,
+        cxi->messages.put_index, cxi->ams.put_index, (unsigned)weft_cxi_no_hrp(cxi));
 }
 
 /* A number from first on and below a limit, or -EPROTO. */
@@ -254,7 +254,7 @@ static int index_of(const struct weft_cxi *cxi, const struct msg *text, const ch
 
 static int read_address(struct weft_cxi *cxi, const struct msg *text)
 {
-    uint64_t nid = 0, pid = 0, vni = 0;
+    uint64_t nid = 0, pid = 0, vni = 0, no_hrp = 0;
     int status = number(text, "nic", 0, 1 << NID_BITS, &nid);
     if (!status)
         status = number(text, "pid", 0, UINT64_C(1) << cxi->dev->info.pid_bits, &pid);
@@ -266,6 +266,9 @@ static int read_address(struct weft_cxi *cxi, const struct msg *text)
             "cxi: the other end is in VNI %u, this one in VNI %u: give both the "
             "same service",
             (unsigned)vni, cxi->domain->vni);
+    if (!status)
+        status = number(text, "no_hrp", 0, 1 << AMO_TYPES, &no_hrp);
+    cxi->facts->amo_no_hrp = (uint16_t)(weft_cxi_no_hrp(cxi) | no_hrp);
     cxi->nid = (uint32_t)nid;
     cxi->pid = (uint32_t)pid;
     if (!status)

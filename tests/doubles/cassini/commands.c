@@ -22,6 +22,12 @@ static void fail(struct cq *cq, unsigned slot, const uint8_t *command, unsigned 
 
 /* ---- commands ---- */
 
+/* Do its operations go as high-rate puts? */
+static bool high_rate(const struct cq *cq)
+{
+    return cq->nic->cps[cq->lcid]->pub.tc_type == WEFT_CXI_TC_TYPE_HRP;
+}
+
 static unsigned run_amo_idc(struct cq *cq, const uint8_t *command, struct request *r, bool fetching)
 {
     unsigned size = *command >> 2 & 3;
@@ -52,6 +58,7 @@ static unsigned run_idc(struct cq *cq, const uint8_t *command, unsigned opcode)
     const uint8_t *cstate = cq->cstate;
     struct request r = {.kind = PUT,
                         .opcode = opcode,
+                        .hrp = high_rate(cq),
                         .flags = cstate,
                         .write_lac = (unsigned)cassini_get(cstate, c_cstate_cmd__write_lac),
                         .index_ext = (unsigned)cassini_get(cstate, c_cstate_cmd__index_ext),
@@ -99,7 +106,7 @@ static void common_dma(const uint8_t *c, struct request *r)
 
 static unsigned run_dma(struct cq *cq, const uint8_t *c, unsigned opcode)
 {
-    struct request r = {.opcode = opcode};
+    struct request r = {.opcode = opcode, .hrp = high_rate(cq)};
     unsigned size = *c >> 2 & 3;
     bool brief = opcode == WEFT_C_CMD_NOMATCH_PUT || opcode == WEFT_C_CMD_NOMATCH_GET;
     bool atomic = opcode == WEFT_C_CMD_ATOMIC || opcode == WEFT_C_CMD_FETCHING_ATOMIC;

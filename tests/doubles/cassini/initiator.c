@@ -77,7 +77,8 @@ static struct packet packet_of(const struct request *r, uint32_t token)
                             .amo_op = r->amo_op,
                             .amo_type = r->amo_type,
                             .cswap_op = r->cswap_op,
-                            .fetching = r->opcode == WEFT_C_CMD_FETCHING_ATOMIC};
+                            .fetching = r->opcode == WEFT_C_CMD_FETCHING_ATOMIC,
+                            .hrp = r->hrp};
     memcpy(packet.operands, r->operands, sizeof packet.operands);
     return packet;
 }

@@ -58,6 +58,12 @@ static unsigned devices(void)
     return count ? (unsigned)strtoul(count, NULL, 10) : 2;
 }
 
+static unsigned revision(void)
+{
+    const char *number = getenv("CASSINI_REVISION");
+    return number ? (unsigned)strtoul(number, NULL, 10) : CASSINI_1_LAST_LOSING_HRP;
+}
+
 static struct weft_cxil_devinfo describe(uint32_t id)
 {
     struct weft_cxil_devinfo info = {.dev_id = id,
@@ -67,8 +73,8 @@ static struct weft_cxil_devinfo describe(uint32_t id)
                                      .pid_granule = INDICES,
                                      .rdzv_get_idx = PULL_INDEX,
                                      .vendor_id = 0x17db,
-                                     .device_id = 0x0501,
-                                     .device_rev = 2,
+                                     .device_id = CASSINI_1_DEVICE,
+                                     .device_rev = revision(),
                                      .device_platform = 1,
                                      .link_mtu = 9000,
                                      .link_speed = 200000,

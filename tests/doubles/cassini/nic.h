@@ -6,11 +6,13 @@
  * a window must be what stands in the ring; events are written where there is room, or are lost.
  *
  * State hangs on the LNI, so that two ends may be threads of one process. The thread starts with
- * the first command queue, after any fork. Environment: CASSINI_DEVICES  how many NICs there are
- * (2) CASSINI_NAME     a name of its own for its network: ends of other names do not meet
+ * the first command queue, after any fork. Environment:
+ *   CASSINI_DEVICES  how many NICs there are (2)
+ *   CASSINI_NAME     a name of its own for its network: ends of other names do not meet
  *   CASSINI_TRACE    a file to which every command is added, a line each
  *   CASSINI_FAULT    what goes wrong, see faults.c
  *   CASSINI_REMAP    the atomic that it makes a fetch-and-add of (-1: none)
+ *   CASSINI_REVISION of the NIC (2): up to 2 it loses high-rate atomics on UINT32 that come to it
  */
 #ifndef CASSINI_NIC_H
 #define CASSINI_NIC_H
@@ -132,7 +134,7 @@ struct packet {
     uint32_t length;    /* of the whole operation */
     uint32_t at, bytes; /* of this packet */
     uint32_t mlength, rendezvous_id, eager;
-    uint8_t amo_op, amo_type, cswap_op, fetching;
+    uint8_t amo_op, amo_type, cswap_op, fetching, hrp;
     uint8_t operands[32], result[16];
     uint8_t data[];
 };
@@ -217,7 +219,7 @@ struct request {
     unsigned ct, eq;
     uint64_t match_bits, header_data, user_ptr;
     unsigned eager, rendezvous_id;
-    uint8_t amo_op, amo_type, cswap_op;
+    uint8_t amo_op, amo_type, cswap_op, hrp;
     uint8_t operands[32];
 };
 

@@ -252,11 +252,18 @@ static void get(struct nic *nic, const struct packet *p)
     note(nic, p, &c, WEFT_C_EVENT_GET);
 }
 
+/* Not silently, as a NIC would: who sends such a one is to notice. */
+static bool loses(const struct nic *nic, const struct packet *p)
+{
+    return p->hrp && !p->fetching && p->amo_type == WEFT_C_AMO_TYPE_UINT32_T &&
+           nic->info.device_rev <= CASSINI_1_LAST_LOSING_HRP;
+}
+
 static void atomic(struct nic *nic, const struct packet *p)
 {
     struct coming c = {0};
     uint8_t old[16] = {0};
-    unsigned code = match(nic, p, &c);
+    unsigned code = loses(nic, p) ? WEFT_C_RC_HRP_RSP_DISCARD : match(nic, p, &c);
     if (!code)
         code = amo_apply(c.to, p, old);
     if (!code)
