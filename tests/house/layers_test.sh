@@ -72,7 +72,7 @@ long_doors() {
 
 deep() {
     find src -mindepth 4 -name '*.[ch]'
-    find . -path ./.git -prune -o -type d \( -name utils -o -name common -o -name misc \
+    find . \( -path ./.git -o -path './build*' \) -prune -o -type d \( -name utils -o -name common -o -name misc \
         -o -name helpers \) -print
 }
 

@@ -2,6 +2,7 @@
 """UCX's protocol layer in ucx_perftest: every test of it with the data checked, in shared memory and over TCP; a
 killed end ends the other."""
 import os
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -67,6 +68,30 @@ def killed(fabric, name, victim):
     ended(other, 4, 20)
 
 
+def aborts(victim, where):
+    """As UCX does to a process whose peer is lost."""
+    need()
+    if tap.SANITIZED:
+        skip("nothing can be preloaded before a sanitizer")
+    file = os.path.join(tap.folder(), "now")
+    env = {"LD_PRELOAD": os.path.join(tap.doubles_folder(), "ucx_aborts.so"), "WEFT_TEST_ABORTS": file}
+    give = {end: env if end == victim else {} for end in ("client", "server")}
+    server = Server(TOOL, *FABRICS[where], env=give["server"])
+    client = Client(TOOL, server, *FABRICS[where], "-t", "tag_bw", "-n", "0", "--timeout", "5", "-w", "10",
+                    env=give["client"])
+    client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
+    with open(file, "w", encoding="utf-8"):
+        pass
+    hit, other = (client, server) if victim == "client" else (server, client)
+    ended(hit, -signal.SIGABRT if where == "posix" else 4, 30)
+    check(where == "posix" or "UCX aborted its work on it" in hit.err, hit)
+    ended(other, 4, 30)
+    check(not os.path.exists(file), "UCX has not aborted", hit)
+
+
+for victim in ("client", "server"):
+    add(f"the {victim} outlives an abort in UCX on a network", aborts, victim, "tcp")
+add("an abort of a process that has no network is not touched", aborts, "client", "posix")
 for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")

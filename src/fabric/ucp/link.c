@@ -157,14 +157,21 @@ void weft_ucp_unexpose(struct weft_ucp *u)
             unexpose(u, e);
 }
 
+static int tell_withdrawn(struct weft_ucp *u)
+{
+    return weft_ucp_tell(u, NEWS_WITHDRAWN, u->withdrawn);
+}
+
 void weft_ucp_withdraw(struct fabric *fabric, struct region *region)
 {
     struct weft_ucp *u = (struct weft_ucp *)fabric;
     struct weft_ucp_exposed *e = find(u, region);
     if (!e)
         return;
-    if (u->connected && !u->parted && !(u->todo & TODO_LOST))
-        (void)weft_ucp_tell(u, NEWS_WITHDRAWN, (uint64_t)(e - u->exposed));
+    if (u->connected && !u->parted && !(u->todo & TODO_LOST)) {
+        u->withdrawn = (uint64_t)(e - u->exposed);
+        (void)weft_ucp_survive(u, tell_withdrawn);
+    }
     unexpose(u, e);
 }
 
@@ -366,6 +373,9 @@ static void name_lanes(struct weft_ucp *u)
 /* A word each way, and ours must be gone: nobody may poll here afterwards. */
 static int hello(struct weft_ucp *u)
 {
+    ucp_worker_progress(u->worker);
+    if (u->todo & TODO_LOST)
+        return -ECONNRESET;
     if (!u->said) {
         int status = weft_ucp_tell(u, NEWS_HELLO, u->word);
         if (status < 0)
@@ -389,11 +399,11 @@ int weft_ucp_connect(struct fabric *fabric, const struct fabric_meeting *meeting
                                     .own = &u->remotes[i]};
     if (u->connected)
         return DONE;
-    ucp_worker_progress(u->worker);
-    if (u->todo & TODO_LOST)
+    weft_ucp_survive_begin(u);
+    status = u->worker ? weft_ucp_survive(u, hello) : -ECONNRESET;
+    if (u->todo & TODO_LOST || !u->worker)
         return weft_ucp_host->fail(-ECONNRESET, "ucp: the other end cannot be reached: %s",
-                                   u->reason);
-    status = hello(u);
+                                   u->todo & TODO_LOST ? u->reason : "it has gone");
     u->connected = status == DONE;
     if (u->connected)
         name_lanes(u);

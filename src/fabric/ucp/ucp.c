@@ -132,6 +132,17 @@ static void keep_relic(struct weft_ucp *u)
         continue;
 }
 
+void weft_ucp_give_up(struct weft_ucp *u, const char *reason)
+{
+    weft_ucp_lose(u, UCS_ERR_ENDPOINT_TIMEOUT, reason);
+    u->connected = false;
+    u->sink = u->sink_end = NULL;
+    if (u->worker)
+        keep_relic(u);
+    u->worker = NULL;
+    u->ep = NULL;
+}
+
 /* No progress after it: what the other end still asks for could not be answered any more, and UCX
  * would end the process. */
 static void close_endpoint(struct weft_ucp *u)
@@ -163,11 +174,14 @@ static void drain(struct weft_ucp *u)
     }
 }
 
-/* What the worker takes along is complete, and nobody asks for it. */
-static void end_worker(struct weft_ucp *u)
+/* What the worker takes along is complete, and nobody asks for it. On a network the other end would
+ * take the end of the connection for a loss. */
+static int end_worker(struct weft_ucp *u)
 {
     if (!u->worker)
-        return;
+        return 0;
+    if (u->connected && !u->parted && !(u->todo & TODO_LOST) && !u->port.shared)
+        (void)weft_ucp_tell(u, NEWS_BYE, 0);
     u->draining = true;
     drain(u);
     if (u->peer_errors)
@@ -180,19 +194,18 @@ static void end_worker(struct weft_ucp *u)
                 ucp_rkey_destroy(u->remotes[i].rkey);
         ucp_worker_destroy(u->worker);
     }
-    u->draining = false;
     u->worker = NULL;
     u->ep = NULL;
+    return 0;
 }
 
 /* The other end goes with everything that belongs to it. */
 static void forget(struct weft_ucp *u)
 {
     weft_ucp_lock(u);
-    /* On a network the other end would take the end of the connection for a loss. */
-    if (u->connected && !u->parted && !(u->todo & TODO_LOST) && !u->port.shared)
-        (void)weft_ucp_tell(u, NEWS_BYE, 0);
-    end_worker(u);
+    (void)weft_ucp_survive(u, end_worker);
+    weft_ucp_survive_end(u);
+    u->draining = false;
     for (int i = 0; i < WEFT_UCP_ENTRIES; i++)
         u->remotes[i] = (struct weft_ucp_remote){.alive = &no_key};
     u->remote_count = 0;
@@ -268,6 +281,35 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
     return status;
 }
 
+/* ---- the table ---- */
+
+#define SURVIVED(name)                                                                             \
+    static int table_##name(struct fabric *fabric, const struct xfer *x)                           \
+    {                                                                                              \
+        struct weft_ucp *u = (struct weft_ucp *)fabric;                                            \
+        return u->survives ? weft_ucp_survive_verb(u, weft_ucp_##name, x)                          \
+                           : weft_ucp_##name(fabric, x);                                           \
+    }
+SURVIVED(write)
+SURVIVED(read)
+SURVIVED(send)
+SURVIVED(recv)
+SURVIVED(atomic)
+SURVIVED(am)
+SURVIVED(tsend)
+SURVIVED(trecv)
+SURVIVED(tprobe)
+SURVIVED(stream_send)
+SURVIVED(stream_recv)
+SURVIVED(flush)
+
+static int table_poll(struct fabric *fabric, struct completion *completions, int max)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    return u->survives ? weft_ucp_survive_poll(u, completions, max)
+                       : weft_ucp_poll(fabric, completions, max);
+}
+
 const struct fabric_ops weft_ucp_ops = {.abi = FABRIC_ABI,
                                         .name = "ucp",
                                         .what = "UCX's protocols, on transports that it chooses",
@@ -279,19 +321,19 @@ const struct fabric_ops weft_ucp_ops = {.abi = FABRIC_ABI,
                                         .address = weft_ucp_address,
                                         .connect = weft_ucp_connect,
                                         .leave = weft_ucp_leave,
-                                        .write = weft_ucp_write,
-                                        .read = weft_ucp_read,
-                                        .atomic = weft_ucp_atomic,
-                                        .am = weft_ucp_am,
-                                        .send = weft_ucp_send,
-                                        .recv = weft_ucp_recv,
-                                        .tsend = weft_ucp_tsend,
-                                        .trecv = weft_ucp_trecv,
-                                        .tprobe = weft_ucp_tprobe,
-                                        .stream_send = weft_ucp_stream_send,
-                                        .stream_recv = weft_ucp_stream_recv,
-                                        .flush = weft_ucp_flush,
-                                        .poll = weft_ucp_poll,
+                                        .write = table_write,
+                                        .read = table_read,
+                                        .atomic = table_atomic,
+                                        .am = table_am,
+                                        .send = table_send,
+                                        .recv = table_recv,
+                                        .tsend = table_tsend,
+                                        .trecv = table_trecv,
+                                        .tprobe = table_tprobe,
+                                        .stream_send = table_stream_send,
+                                        .stream_recv = table_stream_recv,
+                                        .flush = table_flush,
+                                        .poll = table_poll,
                                         .event_fd = weft_ucp_event_fd,
                                         .arm = weft_ucp_arm};
 

@@ -131,7 +131,8 @@ struct weft_ucp {
     ucp_request_param_t send, receive; /* of operations but for their slot */
     bool looks, sleeps, connected;
     bool linked, tried, draining, peer_errors;
-    bool parted; /* the other end has said that it leaves: its silence is no loss */
+    bool survives; /* aborts in UCX */
+    bool parted;   /* the other end has said that it leaves: its silence is no loss */
 
     int taken, receives; /* slots; of them those that nobody has to answer */
     struct weft_ucp_slot *waiting, **waiting_last; /* for a flush */
@@ -157,6 +158,7 @@ struct weft_ucp {
     struct weft_ucp_exposed exposed[WEFT_UCP_ENTRIES];
     ucp_mem_h late[WEFT_UCP_ENTRIES]; /* withdrawn while there was another end */
     int late_count;
+    uint64_t withdrawn; /* the entry that the other end is being told of */
     struct weft_ucp_remote remotes[WEFT_UCP_ENTRIES];
     int remote_count;
     uint64_t notices[WEFT_UCP_NOTICES][WEFT_UCP_ENTRIES], *notice; /* which of theirs are good */
@@ -179,10 +181,24 @@ int weft_ucp_errno(ucs_status_t status);
 int weft_ucp_refuse(const struct weft_ucp *ucp, const char *what, ucs_status_t status);
 /* The connection is of no use any more. */
 void weft_ucp_lose(struct weft_ucp *ucp, ucs_status_t status, const char *reason);
+/* So is the worker: it is never called again. */
+void weft_ucp_give_up(struct weft_ucp *ucp, const char *reason);
 /* A worker to be met at, if the last one could not be had. */
 int weft_ucp_renew(struct weft_ucp *ucp);
 /* Of an endpoint. */
 void weft_ucp_error(void *arg, ucp_ep_h ep, ucs_status_t status);
+
+/* ---- survive.c: a call into UCX that aborts loses the connection, and nothing else ---- */
+
+/* Of an end on a network: between these two. */
+void weft_ucp_survive_begin(struct weft_ucp *ucp);
+void weft_ucp_survive_end(struct weft_ucp *ucp);
+/* What the call returns, or -ECONNRESET without a reason said. */
+int weft_ucp_survive(struct weft_ucp *ucp, int (*call)(struct weft_ucp *ucp));
+int weft_ucp_survive_verb(struct weft_ucp *ucp,
+                          int (*verb)(struct fabric *fabric, const struct xfer *x),
+                          const struct xfer *x);
+int weft_ucp_survive_poll(struct weft_ucp *ucp, struct completion *completions, int max);
 
 /* ---- link.c ---- */
 
