@@ -232,7 +232,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
                             .gpus = gpus_of(s),
                             .looks = looks_at_arrivals(spec) || offer->looks,
                             .events = wants_events(spec),
-                            .server = s->peer->rank == PEER_SERVER,
+                            .server = offer->member || s->peer->rank == PEER_SERVER,
                             .threads = (unsigned)spec->threads,
                             .service = offer->service};
     struct device chosen = {.fabric = ""};
@@ -244,7 +244,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         status = find(s, &chosen, &wanted.choice);
     if (!status)
         status = session_open_fabric(s, &wanted);
-    if (!status)
+    if (!status && !offer->member)
         status = follow_client(s, theirs, &wanted);
     if (status)
         return status;

@@ -139,6 +139,14 @@ void session_part(struct session *s)
     s->left = s->refused = false;
 }
 
+void session_turn(struct session *s, struct peer *peer)
+{
+    threads_end(s);
+    session_unlink(s);
+    s->peer = peer;
+    s->left = s->refused = false;
+}
+
 int session_open_fabric(struct session *s, const struct opened *wanted)
 {
     struct fabric_want want = {.device = wanted->choice.device,

@@ -22,6 +22,8 @@ struct offer {
     const char *device;             /* as typed, or "" */
     bool given;                     /* by the user: it is not only a default */
     bool vouched;                   /* this end's own user named the fabric in it */
+    bool member;                    /* one of many ranks, now client, now server: it keeps its own
+                                       device, opened once for both */
     char memory[2][SESSION_MEMORY]; /* by rank, as memory is named. The client's word counts for
                                        both; "": this end's own choice, else "host" */
     uint64_t service;               /* this end's */
@@ -83,6 +85,9 @@ int session_close(struct session *session, int status);
 
 /* Forgets the other end and frees the memory: the device stays open, for the next one. */
 void session_part(struct session *session);
+
+/* The next partner: the last one is forgotten, device and memory stay as they are. */
+void session_turn(struct session *session, struct peer *peer);
 
 /* Before there is a peer: opens what is built in, and at a server every fabric, so that what cannot
  * be had here is refused before another end waits. */

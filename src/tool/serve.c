@@ -166,18 +166,60 @@ void serve_refusal(const struct service *s, int fd, int status)
     fail(status, "%s", why);
 }
 
+/* ---- a client that another process of this server has greeted ---- */
+
+static struct {
+    struct peer *peer; /* NULL: none */
+    struct msg greeting;
+} handed;
+
+void serve_hand(struct peer *peer, const struct msg *greeting)
+{
+    handed.peer = peer;
+    handed.greeting = *greeting;
+}
+
+static int serve_handed(const struct service *s)
+{
+    struct peer *peer = handed.peer;
+    struct msg answer;
+    handed.peer = NULL;
+    int status = agree(s, peer, &handed.greeting, &answer);
+    if (status)
+        return status;
+    status = s->serve(s->arg, peer, peer_send(peer, &answer));
+    peer_close(peer);
+    return status;
+}
+
+/* ---- the server ---- */
+
+int serve_listen(const struct service *s, const struct peer_terms *terms,
+                 struct listener **listener)
+{
+    int status = tcp_listen(listener, *s->bind ? s->bind : NULL, s->port, terms);
+    if (!status)
+        announce(s, *listener);
+    return status;
+}
+
+int serve_say_port(const struct listener *listener)
+{
+    fprintf(serve_output(), "Listening on port %u for client to connect...\n", tcp_port(listener));
+    return report_flush(serve_output());
+}
+
 int serve_clients(const struct service *s)
 {
     const struct peer_terms terms = terms_of(s);
     struct listener *listener;
-    int status = tcp_listen(&listener, *s->bind ? s->bind : NULL, s->port, &terms);
+    if (handed.peer)
+        return serve_handed(s);
+    int status = serve_listen(s, &terms, &listener);
     if (status)
         return status;
-    announce(s, listener);
     do {
-        fprintf(serve_output(), "Listening on port %u for client to connect...\n",
-                tcp_port(listener));
-        status = report_flush(serve_output());
+        status = serve_say_port(listener);
         if (status)
             break;
         do

@@ -41,6 +41,16 @@ struct service {
 
 int serve_clients(const struct service *service);
 
+/* Its first half: a port, with a line on standard error about who may come; and the line with its
+ * number. */
+int serve_listen(const struct service *service, const struct peer_terms *terms,
+                 struct listener **listener);
+int serve_say_port(const struct listener *listener);
+
+/* The next serve_clients of this process serves this client, which has greeted already, and then
+ * returns. */
+void serve_hand(struct peer *peer, const struct msg *greeting);
+
 /* One client, on a connection that another process of this server has accepted. */
 int serve_connection(const struct service *service, int fd);
 

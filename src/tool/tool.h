@@ -3,7 +3,12 @@
 #ifndef WEFT_TOOL_H
 #define WEFT_TOOL_H
 
+#include <stdbool.h>
+
 /* Runs the tool of this name in tools.def. */
 int tool_main(const char *name, int argc, char **argv);
+
+/* Is it one with servers and clients? */
+bool tool_serves(const char *name);
 
 #endif

@@ -39,6 +39,17 @@ static const struct {
 #undef LOOPBACK_TOOL
 #undef TOOL
 
+bool tool_serves(const char *name)
+{
+    for (size_t i = 0; i < LENGTH(cxi_tools); i++)
+        if (strcmp(cxi_tools[i].name, name) == 0)
+            return !cxi_tools[i].alone;
+    for (size_t i = 0; i < LENGTH(tools); i++)
+        if (strcmp(tools[i].name, name) == 0)
+            return tools[i].run != weft_main;
+    return false;
+}
+
 int tool_main(const char *name, int argc, char **argv)
 {
     for (size_t i = 0; i < LENGTH(cxi_tools); i++)

@@ -51,6 +51,13 @@ static const struct command commands[] = {
          "other machines and give it to both ends with --secret-file or WEFT_SECRET.\n",
      .takes = WEFT_KEYGEN,
      .main = keygen_command},
+    {.name = "serve",
+     .usage = "[OPTION ...]",
+     .what = "Serve clients of all tools, several at once",
+     .more =
+         "Each client is served by a process of its own. Clients need -p with this port if it is\n"
+         "not the default of their tool. Runs until SIGINT or SIGTERM.\n",
+     .main = serve_command},
 };
 
 #define FIELD(member) .field = offsetof(struct weft_options, member)
@@ -136,21 +143,29 @@ static int print_help(const struct command *c, const struct opt_set *set)
                            c->what, c->more ? c->more : "");
     if (!status)
         status = opt_help(set, NULL, 0, &text);
+    if (!status)
+        status = opt_help(set, NULL, OPT_OURS, &text);
     if (status)
         return status;
     fputs(text.bytes, stdout);
     return shell_flush("the help text");
 }
 
+int weft_parse_rows(const struct command *command, int argc, char **argv, struct opt_set *set,
+                    const bool *help, const char **places, int *given)
+{
+    opt_defaults(set);
+    int status = opt_parse(set, argc - 1, argv + 1, places, argc, given);
+    if (!status && *help)
+        status = print_help(command, set);
+    return status ? status : *help;
+}
+
 int weft_parse(const struct command *command, int argc, char **argv, struct weft_options *options,
                const char **places, int *given)
 {
     struct opt_set set = {.rows = weft_rows, .takes = command->takes, .base = options};
-    opt_defaults(&set);
-    int status = opt_parse(&set, argc - 1, argv + 1, places, argc, given);
-    if (!status && options->help)
-        status = print_help(command, &set);
-    return status ? status : options->help;
+    return weft_parse_rows(command, argc, argv, &set, &options->help, places, given);
 }
 
 int weft_terms(const struct weft_options *options, struct study_terms *terms)

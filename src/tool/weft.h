@@ -23,6 +23,7 @@ int compare_command(const struct command *command, int argc, char **argv);
 int repeat_command(const struct command *command, int argc, char **argv);
 int keygen_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
+int serve_command(const struct command *command, int argc, char **argv);
 
 /* Options of all commands; the bits say which commands take a row. */
 enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8, WEFT_KEYGEN = 16 };
@@ -38,6 +39,10 @@ extern const struct opt weft_rows[];
  * printing the help, which ends the command. */
 int weft_parse(const struct command *command, int argc, char **argv, struct weft_options *options,
                const char **places, int *given);
+
+/* The same for a command with rows of its own; help is the field of its --help. */
+int weft_parse_rows(const struct command *command, int argc, char **argv, struct opt_set *set,
+                    const bool *help, const char **places, int *given);
 
 /* Writes a file whole, also if a signal comes meanwhile. */
 int weft_save(const char *path, const char *bytes, size_t length);

@@ -8,15 +8,19 @@
 #include "fabric/fabric.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DEPTH = 64, NEAR_PS = 100000 };
+#define EXTRA_MAX_PS UINT64_C(10000000000000) /* the other end may ask for 10 s, no more */
 
 /* A fabric's settings are option rows too; they follow the prefix of the device. */
 struct settings {
     uint64_t delay_ps, jitter_ps;
+    uint64_t extra_ps;  /* what this end adds at both */
+    int64_t slow, rank; /* -1: not given */
 };
 
 static const struct opt rows[] = {{.name = "delay",
@@ -33,6 +37,27 @@ static const struct opt rows[] = {{.name = "delay",
                                    .fallback = "0",
                                    .word = "TIME",
                                    .help = "and up to this much longer, evenly spread"},
+                                  {.name = "extra",
+                                   .type = OPT_TIME,
+                                   .field = offsetof(struct settings, extra_ps),
+                                   .flags = OPT_SETTING,
+                                   .fallback = "0",
+                                   .word = "TIME",
+                                   .help = "Operations from and to this end take so much longer"},
+                                  {.name = "slow",
+                                   .type = OPT_INDEX,
+                                   .field = offsetof(struct settings, slow),
+                                   .max = UINT32_MAX,
+                                   .flags = OPT_SETTING,
+                                   .word = "RANK",
+                                   .help = "extra is for this rank alone"},
+                                  {.name = "rank",
+                                   .type = OPT_INDEX,
+                                   .field = offsetof(struct settings, rank),
+                                   .max = UINT32_MAX,
+                                   .flags = OPT_SETTING,
+                                   .word = "RANK",
+                                   .help = "which rank this end is"},
                                   {0}};
 OPT_FITS(rows);
 
@@ -51,6 +76,7 @@ struct null {
     struct fabric fabric;
     struct clock clock;
     uint64_t delay_ticks, jitter_ticks, near_ticks, reads_ticks;
+    uint64_t own_ps, extra_ps; /* the delay without the other end's; what it is told to add */
     uint64_t random;
     /* Operations under way, in order of posting: a slot belongs to the fabric until its
      * completion is polled, so a caller that gives up leaves no dangling pointer. */
@@ -117,6 +143,25 @@ static void describe(struct fabric_facts *facts, const struct settings *s)
         snprintf(facts->form, sizeof facts->form, "null (moves nothing)");
 }
 
+/* A delay of any kind needs a clock. */
+static void set_delay(struct null *n, uint64_t theirs_ps)
+{
+    bool open = n->near_ticks;
+    if (!open && !n->own_ps && !n->jitter_ticks && !theirs_ps)
+        return;
+    if (!open) {
+        /* The counter is the finest way to wait; the kernel's clock where there is none. */
+        if (clock_open(&n->clock, CLOCK_CYCLES))
+            clock_open(&n->clock, CLOCK_GETTIME);
+        /* An operation reads this clock on its way in and again until it is due. Half of what
+         * that takes is taken off, so that the reads do not come on top of the delay; not all,
+         * because the delay is a promise of "not sooner". */
+        n->reads_ticks = clock_from_ps(&n->clock, n->clock.cost_ps / 2);
+        n->near_ticks = clock_from_ps(&n->clock, NEAR_PS);
+    }
+    n->delay_ticks = clock_from_ps(&n->clock, n->own_ps + theirs_ps);
+}
+
 static int null_open(struct fabric **fabric, const struct fabric_want *want,
                      struct fabric_facts *facts)
 {
@@ -131,18 +176,16 @@ static int null_open(struct fabric **fabric, const struct fabric_want *want,
         return fail(-ENOMEM, "null: no memory");
     n->fabric.ops = &fabric_null;
     n->random = 88172645463325252U;
-    if (settings.delay_ps || settings.jitter_ps) {
-        /* The counter is the finest way to wait; the kernel's clock where there is none. */
-        if (clock_open(&n->clock, CLOCK_CYCLES))
-            clock_open(&n->clock, CLOCK_GETTIME);
-        n->delay_ticks = clock_from_ps(&n->clock, settings.delay_ps);
-        /* An operation reads this clock on its way in and again until it is due. Half of what
-         * that takes is taken off, so that the reads do not come on top of the delay; not all,
-         * because the delay is a promise of "not sooner". */
-        n->reads_ticks = clock_from_ps(&n->clock, n->clock.cost_ps / 2);
-        n->near_ticks = clock_from_ps(&n->clock, NEAR_PS);
-        n->jitter_ticks = clock_from_ps(&n->clock, settings.jitter_ps);
+    if (settings.extra_ps > EXTRA_MAX_PS) {
+        free(n);
+        return fail(-EINVAL, "null: extra is at most 10 s");
     }
+    n->extra_ps = settings.slow < 0 || settings.slow == settings.rank ? settings.extra_ps : 0;
+    n->own_ps = settings.delay_ps + n->extra_ps;
+    n->jitter_ticks = settings.jitter_ps; /* until there is a clock */
+    set_delay(n, 0);
+    if (n->jitter_ticks)
+        n->jitter_ticks = clock_from_ps(&n->clock, settings.jitter_ps);
     describe(facts, &settings);
     *fabric = &n->fabric;
     return 0;
@@ -168,15 +211,18 @@ static void null_withdraw(struct fabric *fabric, struct region *region)
 
 static int null_address(struct fabric *fabric, struct msg *mine)
 {
-    (void)fabric;
-    return msg_print(mine, "null=1\n");
+    const struct null *n = (struct null *)fabric;
+    return msg_print(mine, "null=1\nextra_ps=%" PRIu64 "\n", n->extra_ps);
 }
 
 /* connect: called again and again until DONE; both ends call it, neither waits in it. */
 static int null_connect(struct fabric *fabric, const struct fabric_meeting *meeting,
                         struct remote *remote)
 {
-    (void)fabric;
+    uint64_t theirs_ps = 0;
+    if (msg_number(meeting->address, "extra_ps", &theirs_ps) == -EINVAL || theirs_ps > EXTRA_MAX_PS)
+        return fail(-EPROTO, "null: the other end's delay cannot be read");
+    set_delay((struct null *)fabric, theirs_ps);
     for (int i = 0; i < meeting->count; i++) {
         uint64_t length;
         int status = msg_number(&meeting->keys[i], "length", &length);
@@ -194,6 +240,7 @@ static void null_leave(struct fabric *fabric)
     n->head = n->tail = 0;
     n->receive_head = n->receive_tail = 0;
     n->messages.count = n->wanted.count = 0;
+    set_delay(n, 0);
 }
 
 /* Something that completes later. */
