@@ -24,14 +24,18 @@ int meter_open(struct run *run)
     if (status == -ENOTSUP && !local->clock)
         status = clock_open(&m->clock, CLOCK_GETTIME);
     m->parts = run->legs * run->spec->count.ops_per_sample;
-    return status ? status
-                  : stats_open(&m->stats, local->keep_samples ? run->spec->count.iterations : 0);
+    if (!status)
+        status = stats_open(&m->stats, local->keep_samples ? run->spec->count.iterations : 0);
+    if (!status && (run->spec->count.duration_ms || local->interval_ms))
+        status = series_open(&run->out.series);
+    return status;
 }
 
 void meter_close(struct run *run)
 {
     stats_close(run->meter.stats);
     run->meter.stats = NULL;
+    series_close(&run->out.series);
 }
 
 void meter_reset(struct run *run)
@@ -47,7 +51,7 @@ void meter_reset(struct run *run)
             run->out.report ? clock_from_ps(&m->clock, spec->local.interval_ms * ps_per_ms) : 0,
         .duration = clock_from_ps(&m->clock, spec->count.duration_ms * ps_per_ms)};
     stats_clear(m->stats);
-    run->out.series.count = 0;
+    series_clear(&run->out.series);
     run->out.result = (struct result){.size = run->size,
                                       .stats = m->stats,
                                       .us_per_unit = m->clock.ps_per_tick / 1e6 / run->legs,
@@ -217,7 +221,7 @@ static void note_interval(struct run *run)
                                 .count = count,
                                 .min_ps = UINT64_MAX,
                                 .sum_ps = r->latency_us.recent * 1e6 * (double)count};
-    series_add(&run->out.series, &interval);
+    series_add(&run->out.series, &interval, run->meter.stats);
 }
 
 static void tell_progress(struct run *run)

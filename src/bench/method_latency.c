@@ -55,7 +55,7 @@ static void end_interval(struct run *run, struct pace *pace, uint64_t now)
 {
     flush(run, pace);
     pace->open.end_ps = clock_to_ps(&run->meter.clock, now - run->meter.begin);
-    series_add(&run->out.series, &pace->open);
+    series_add(&run->out.series, &pace->open, run->meter.stats);
     pace->open = (struct interval){.min_ps = UINT64_MAX};
     run->meter.reported = now;
 }

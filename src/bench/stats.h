@@ -67,7 +67,7 @@ void stats_add(struct stats *stats, const uint64_t *ps, size_t n);
 
 /* ---- a run over time ---- */
 
-/* What a interval of a run came to. */
+/* What an interval of a run came to. */
 struct interval {
     uint64_t end_ps; /* since the measurement began */
     uint64_t count;
@@ -75,14 +75,37 @@ struct interval {
     double sum_ps;
 };
 
-enum { SERIES_MAX = 256 };
+/* Of each interval a coarser histogram, so that its percentiles are known also when neighbours have
+ * become one: 32 buckets per octave, a value within 1.6 %. */
+enum {
+    SERIES_MAX = 256,
+    SERIES_SUB = 32,
+    SERIES_WIDTH = STATS_SUB / SERIES_SUB,
+    SERIES_BUCKETS = STATS_BUCKETS / SERIES_WIDTH
+};
+
+struct series_counts {
+    uint64_t taken[SERIES_BUCKETS]; /* samples of the statistics that are in an interval */
+    uint32_t of[SERIES_MAX][SERIES_BUCKETS];
+};
+
 struct series {
     size_t count;
     struct interval intervals[SERIES_MAX];
+    struct series_counts *counts; /* NULL: percentiles are not kept */
 };
 
-/* Adds the next interval, unless nothing happened in it. Without room, every two become one. */
-void series_add(struct series *series, const struct interval *interval);
+/* Keeps percentiles from now on; 1.5 MiB, however long the run. */
+int series_open(struct series *series);
+void series_close(struct series *series);
+void series_clear(struct series *series);
+
+/* Adds the next interval, unless nothing happened in it: all samples of the statistics that are in
+ * no interval yet. stats may be NULL. Without room, every two become one. */
+void series_add(struct series *series, const struct interval *interval, const struct stats *stats);
+
+/* As stats_percentile, of one interval and within 1.6 %; a share of 1 is the largest sample. */
+int series_percentile(const struct series *series, size_t interval, double share, double *ps);
 
 /* ---- pairs of ends, or threads of them, that measured together ---- */
 

@@ -205,23 +205,37 @@ static void add_moments(struct json *j, const struct document *d, const struct r
     json_close(j, '}');
 }
 
+/* Of a sparse histogram: buckets of the statistics in one; 32 per octave. */
+enum { WIDE = STATS_SUB / 32 };
+
 /* A bucket holds whole units: from half a unit below the first to half a unit above the last, so
  * that its middle is theirs. */
-static void add_histogram(struct json *j, const struct result *r)
+static void add_histogram(struct json *j, const struct result *r, enum histogram form)
 {
+    size_t wide = form == HISTOGRAM_SPARSE ? WIDE : 1;
     json_open(j, "histogram", '[');
-    for (size_t i = 0; i < STATS_BUCKETS; i++) {
-        double low, high;
-        if (!r->stats->buckets[i])
+    for (size_t i = 0; i < STATS_BUCKETS && form != HISTOGRAM_NONE; i += wide) {
+        double low, high, unused;
+        uint64_t count = 0;
+        for (size_t k = 0; k < wide; k++)
+            count += r->stats->buckets[i + k];
+        if (!count)
             continue;
-        stats_bounds(i, &low, &high);
+        stats_bounds(i, &low, &unused);
+        stats_bounds(i + wide - 1, &unused, &high);
         json_open(j, NULL, '[');
         json_decimals(j, NULL, low > 0 ? (low - 0.5) * r->us_per_unit : 0, HALF_PICOSECONDS);
         json_decimals(j, NULL, (high - 0.5) * r->us_per_unit, HALF_PICOSECONDS);
-        json_count(j, NULL, r->stats->buckets[i]);
+        json_count(j, NULL, count);
         json_close(j, ']');
     }
     json_close(j, ']');
+}
+
+static double over_time_us(const struct result *r, size_t interval, double share)
+{
+    double units;
+    return series_percentile(r->series, interval, share, &units) ? NAN : units * r->us_per_unit;
 }
 
 static void add_series(struct json *j, const struct result *r)
@@ -235,7 +249,9 @@ static void add_series(struct json *j, const struct result *r)
         json_count(j, "count", s->count);
         json_number(j, "mean_us", s->sum_ps / (double)s->count / 1e6);
         json_number(j, "min_us", known ? (double)s->min_ps / 1e6 : NAN);
-        json_number(j, "max_us", known ? (double)s->max_ps / 1e6 : NAN);
+        json_number(j, "p50_us", over_time_us(r, i, 0.5));
+        json_number(j, "p99_us", over_time_us(r, i, 0.99));
+        json_number(j, "max_us", known ? (double)s->max_ps / 1e6 : over_time_us(r, i, 1));
         json_close(j, '}');
     }
     json_close(j, ']');
@@ -338,7 +354,7 @@ void document_add(struct document *d, const struct entry *e)
     json_bool(j, "complete", r->complete);
     add_sampling(j, r);
     add_moments(j, d, r);
-    add_histogram(j, r);
+    add_histogram(j, r, d->histogram);
     add_series(j, r);
     add_samples(j, r);
     counters_document(j, e->facts, r);

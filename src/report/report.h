@@ -116,6 +116,9 @@ struct membuf {
     size_t length;
 };
 
+/* What a document has of the samples of a result: every bucket, fewer and wider ones, or none. */
+enum histogram { HISTOGRAM_FULL = 1, HISTOGRAM_SPARSE, HISTOGRAM_NONE };
+
 /* A run as the schema describes it, and as CSV. Both are collected during the run. */
 struct document {
     const char *tool;
@@ -123,6 +126,7 @@ struct document {
     char **argv;
     const struct opt_set *set;
     double percentiles[REPORT_PERCENTILES + 1]; /* the requested ones, or the default ones */
+    enum histogram histogram;                   /* 0: full */
     char begun[32];
     struct msg client, server; /* as from machine_describe; server may be empty */
     unsigned results;

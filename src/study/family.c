@@ -12,7 +12,7 @@ int option_incidental(const char *name)
     } options[] = {{"json", 2},       {"csv", 2},       {"percentiles", 2}, {"fail-if", 2},
                    {"report-all", 1}, {"csv-table", 1}, {"final", 1},       {"numeric", 1},
                    {"list", 1},       {"help", 1},      {"version", 1},     {"port", 2},
-                   {"wait", 2},       {"bind", 2},      {"secret-file", 2}};
+                   {"wait", 2},       {"bind", 2},      {"secret-file", 2}, {"histogram", 2}};
     for (size_t i = 0; i < LENGTH(options); i++)
         if (text_same(name, options[i].name))
             return options[i].words;

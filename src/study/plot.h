@@ -162,6 +162,7 @@ enum {
 void plot_open(struct plot *plot, const char *name, const char *const *words, size_t count);
 void plot_curve(struct plot *plot, size_t family, const char *label, const struct point *points,
                 size_t count, unsigned how);
+void plot_trace(struct plot *plot, size_t family, const struct point *points, size_t count);
 /* Columns from x[0] to x[count]; first is the index of the first one among the shared words. */
 void plot_columns(struct plot *plot, size_t family, const char *label, const double *x,
                   const double *y, size_t count, size_t first);

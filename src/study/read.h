@@ -44,6 +44,7 @@ enum field_kind {
     POSITIVE,
     NUMBER,
     NUMBER_OR_NULL,
+    NUMBER_IF_ANY, /* older documents may lack it */
     PERCENT,
     FLAG
 };

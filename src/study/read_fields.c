@@ -122,7 +122,8 @@ static int read_number(const struct reader *r, const char *where, const struct f
                        const json_t *value, double *number)
 {
     *number = json_is_number(value) ? json_number_value(value) : NAN;
-    if (f->kind == NUMBER_OR_NULL && json_is_null(value))
+    bool none = f->kind == NUMBER_OR_NULL || f->kind == NUMBER_IF_ANY;
+    if (none && (!value || json_is_null(value)))
         return 0;
     if (!isfinite(*number) || *number < 0)
         return reader_wrong(r, where, f->key, "is not a number of 0 or more");
@@ -144,6 +145,7 @@ static int read_value(struct reader *r, const char *where, const struct field *f
         return read_count(r, where, f, value, place);
     case NUMBER:
     case NUMBER_OR_NULL:
+    case NUMBER_IF_ANY:
     case PERCENT:
         return read_number(r, where, f, value, place);
     case FLAG:
@@ -162,8 +164,9 @@ int read_object(struct reader *r, const json_t *object, const char *where,
         return reader_wrong(r, *where ? where : "the document", "", "is not an object");
     for (const struct field *f = fields; f->key; f++) {
         const json_t *value = json_object_get(object, f->key);
-        int status = value ? read_value(r, where, f, value, (char *)base + f->at)
-                           : reader_wrong(r, where, f->key, "is missing");
+        int status = value || f->kind == NUMBER_IF_ANY
+                         ? read_value(r, where, f, value, (char *)base + f->at)
+                         : reader_wrong(r, where, f->key, "is missing");
         if (status)
             return status;
     }

@@ -39,6 +39,8 @@ static const struct field interval_fields[] = {
     {"mean_us", NUMBER, AT(study_interval, mean_us), NULL},
     {"min_us", NUMBER_OR_NULL, AT(study_interval, min_us), NULL},
     {"max_us", NUMBER_OR_NULL, AT(study_interval, max_us), NULL},
+    {"p50_us", NUMBER_IF_ANY, AT(study_interval, p50_us), NULL},
+    {"p99_us", NUMBER_IF_ANY, AT(study_interval, p99_us), NULL},
     {0}};
 
 static const struct field part_fields[] = {

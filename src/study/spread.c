@@ -62,6 +62,21 @@ static const char *time_note(const struct spread *spread)
     return note ? note : "";
 }
 
+/* ---- samples that are not in the documents ---- */
+
+#define NO_HISTOGRAM                                                                               \
+    "<p class=\"none\">Not in the documents: written with --histogram=none.</p></figure>\n"
+
+static bool without_histogram(const struct spread *spread)
+{
+    for (size_t i = 0; i < spread->plots->curve_count; i++) {
+        const struct study_result *result = spread->results[i];
+        if (result && result->count && !result->bucket_count)
+            return true;
+    }
+    return false;
+}
+
 /* ---- percentiles ---- */
 
 /* Number of nines at a point of the grid; 50 % and 75 % and their like are exact. */
@@ -123,8 +138,11 @@ static void draw_percentiles(struct spread *spread, FILE *out)
     }
     fputs("<figure>\n<h3>Percentiles</h3>\n", out);
     if (!most) {
-        fprintf(out, "<p class=\"none\">Fewer than %d samples: no curve.</p></figure>\n",
-                SAMPLES_MIN);
+        if (without_histogram(spread))
+            fputs(NO_HISTOGRAM, out);
+        else
+            fprintf(out, "<p class=\"none\">Fewer than %d samples: no curve.</p></figure>\n",
+                    SAMPLES_MIN);
         return;
     }
     for (size_t i = 0; i < most; i++)
@@ -263,7 +281,9 @@ static void draw_histogram(struct spread *spread, FILE *out)
     histogram_range(spread, &plot.x);
     fputs("<figure>\n<h3>Histogram</h3>\n", out);
     if (!isfinite(plot.x.low)) {
-        fputs("<p class=\"none\">No samples.</p></figure>\n", out);
+        fputs(without_histogram(spread) ? NO_HISTOGRAM
+                                        : "<p class=\"none\">No samples.</p></figure>\n",
+              out);
         return;
     }
     /* The columns depend on the axis, so it is settled here; plot_open does it only once. */
@@ -287,42 +307,80 @@ static void draw_histogram(struct spread *spread, FILE *out)
 
 /* ---- over time ---- */
 
-static size_t interval_points(const struct study_result *result, struct point *points, bool bands)
+/* Does any interval have its median? Documents of older releases have means only. */
+static bool has_medians(const struct spread *spread)
+{
+    for (size_t i = 0; i < spread->plots->curve_count; i++)
+        for (size_t j = 0; spread->results[i] && j < spread->results[i]->interval_count; j++)
+            if (isfinite(spread->results[i]->intervals[j].p50_us))
+                return true;
+    return false;
+}
+
+/* The median with a band up to the 99th percentile; or the mean, from the smallest to the largest.
+ */
+static size_t interval_points(const struct study_result *result, struct point *points, bool medians,
+                              bool bands)
 {
     size_t n = 0;
     for (size_t i = 0; result && i < result->interval_count; i++) {
         const struct study_interval *s = &result->intervals[i];
-        if (!isfinite(s->end_s) || !isfinite(s->mean_us) || !s->count)
+        double y = medians ? s->p50_us : s->mean_us;
+        if (!isfinite(s->end_s) || !isfinite(y) || !s->count)
             continue;
-        points[n] = (struct point){.x = s->end_s, .y = s->mean_us, .low = NAN, .high = NAN};
+        points[n] = (struct point){.x = s->end_s, .y = y, .low = NAN, .high = NAN};
         snprintf(points[n].at, sizeof points[n].at, "until %.6g s", s->end_s);
-        if (isfinite(s->min_us) && isfinite(s->max_us))
+        if (medians && isfinite(s->max_us))
+            snprintf(points[n].more, sizeof points[n].more, ", p99 %.4g, max %.4g us", s->p99_us,
+                     s->max_us);
+        else if (isfinite(s->min_us) && isfinite(s->max_us))
             snprintf(points[n].more, sizeof points[n].more, ", %.6g to %.6g us", s->min_us,
                      s->max_us);
         if (bands) {
-            points[n].low = s->min_us;
-            points[n].high = s->max_us;
+            points[n].low = medians ? y : s->min_us;
+            points[n].high = medians ? s->p99_us : s->max_us;
         }
         n++;
     }
     return n;
 }
 
-static size_t interval_axes(const struct spread *spread, struct plot *plot)
+static size_t largest_points(const struct study_result *result, struct point *points)
+{
+    size_t n = 0;
+    for (size_t i = 0; result && i < result->interval_count; i++) {
+        const struct study_interval *s = &result->intervals[i];
+        if (!isfinite(s->end_s) || !isfinite(s->max_us) || !s->count)
+            continue;
+        points[n] = (struct point){.x = s->end_s, .y = s->max_us, .low = NAN, .high = NAN};
+        snprintf(points[n].at, sizeof points[n].at, "until %.6g s", s->end_s);
+        n++;
+    }
+    return n;
+}
+
+static void fit_points(struct plot *plot, const struct point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        axis_fit(&plot->x, points[i].x);
+        axis_fit(&plot->y, points[i].y);
+        axis_fit(&plot->y, points[i].low);
+        axis_fit(&plot->y, points[i].high);
+    }
+}
+
+static size_t interval_axes(const struct spread *spread, struct plot *plot, bool medians)
 {
     size_t all = 0;
     axis_open(&plot->x, "Time since the measurement began [s]", AXIS_NUMBER, AXIS_LINEAR);
     axis_open(&plot->y, time_title(spread), AXIS_TIME, AXIS_EITHER);
     plot->x.from_zero = true;
     for (size_t i = 0; i < spread->plots->curve_count; i++) {
-        size_t n = interval_points(spread->results[i], spread->points, !plot->crowded);
-        for (size_t j = 0; j < n; j++) {
-            axis_fit(&plot->x, spread->points[j].x);
-            axis_fit(&plot->y, spread->points[j].y);
-            axis_fit(&plot->y, spread->points[j].low);
-            axis_fit(&plot->y, spread->points[j].high);
-        }
+        size_t n = interval_points(spread->results[i], spread->points, medians, !plot->crowded);
         all += n;
+        fit_points(plot, spread->points, n);
+        if (medians && !plot->crowded)
+            fit_points(plot, spread->points, largest_points(spread->results[i], spread->points));
     }
     return all;
 }
@@ -330,20 +388,29 @@ static size_t interval_axes(const struct spread *spread, struct plot *plot)
 static void draw_intervals(struct spread *spread, FILE *out)
 {
     const struct plot_data *plots = spread->plots;
-    struct plot plot = {
-        .out = out, .value = "mean", .unit = "us", .crowded = plot_data_crowded(plots)};
-    if (!interval_axes(spread, &plot))
+    bool medians = has_medians(spread);
+    struct plot plot = {.out = out,
+                        .value = medians ? "median" : "mean",
+                        .unit = "us",
+                        .crowded = plot_data_crowded(plots)};
+    if (!interval_axes(spread, &plot, medians))
         return;
     fputs("<figure>\n<h3>Over time</h3>\n", out);
     plot_open(&plot, "Over time", NULL, 0);
     for (size_t i = 0; i < plots->curve_count; i++) {
-        size_t n = interval_points(spread->results[i], spread->points, !plot.crowded);
-        plot_curve(&plot, plots->curves[i].family, plots->curves[i].label, spread->points, n,
+        const struct curve *curve = &plots->curves[i];
+        size_t n = interval_points(spread->results[i], spread->points, medians, !plot.crowded);
+        plot_curve(&plot, curve->family, curve->label, spread->points, n,
                    DRAW_ROUGHLY | (n == 1 ? DRAW_MARKERS : 0));
+        n = medians && !plot.crowded ? largest_points(spread->results[i], spread->points) : 0;
+        plot_trace(&plot, curve->family, spread->points, n);
     }
     plot_close(&plot);
-    fprintf(out, "<figcaption>Mean per interval%s.%s</figcaption>\n</figure>\n",
-            plot.crowded ? "" : "; band from the smallest to the largest sample",
+    fprintf(out, "<figcaption>%s per interval%s.%s</figcaption>\n</figure>\n",
+            medians ? "Median" : "Mean",
+            plot.crowded ? ""
+            : medians    ? "; band up to the 99th percentile; thin line: largest sample"
+                         : "; band from the smallest to the largest sample",
             time_note(spread));
 }
 

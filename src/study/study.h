@@ -23,6 +23,7 @@ struct study_interval {
     double end_s;
     uint64_t count;
     double mean_us, min_us, max_us;
+    double p50_us, p99_us; /* NAN in documents of older releases */
 };
 
 /* A fact or an option, its value as typed: 1 or 0 for a flag. origin is NULL for facts; "--NAME" if
@@ -159,8 +160,9 @@ int study_errors(const struct study_set *set,
 struct study_terms {
     /* What is compared; 50 is the median; ends with 0. */
     double percentiles[REPORT_PERCENTILES + 1];
-    double min_effect; /* as a fraction: a smaller change does not count, however certain */
-    bool force;        /* compare runs that are not comparable, or not complete */
+    double min_effect;   /* as a fraction: a smaller change does not count, however certain */
+    bool across_fabrics; /* the fabric of B may be another one than that of A */
+    bool force;          /* compare runs that are not comparable, or not complete */
 };
 
 /* Significance level of the whole comparison, over all rows together. */
@@ -205,7 +207,8 @@ struct study_comparison {
     size_t runs_needed;  /* per side, to find any change at all */
     size_t runs_advised; /* unsure: per side, roughly, to tell if shift and spread stay as they are;
                             0: unknown; STUDY_HOPELESS: that many or more */
-    bool sequential;     /* all runs of one set began before those of the other */
+    bool sequential;     /* not interleaved: all runs of one set began before those of the other,
+                            as with a stored baseline */
     char ignored[512];   /* the reason that --force overrode, or "" */
 };
 enum { STUDY_HOPELESS = 1000 };

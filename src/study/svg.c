@@ -230,6 +230,17 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
     fputs("</g>\n", plot->out);
 }
 
+/* A thin line that belongs to a curve and is not in the hover. */
+void plot_trace(struct plot *plot, size_t family, const struct point *points, size_t count)
+{
+    if (!count)
+        return;
+    fprintf(plot->out, "<g class=\"c f%zu h%zu\"><path class=\"t\" d=\"", family, family % HUES);
+    for (size_t i = 0; i < count; i++)
+        place(plot, i ? "L" : "M", points[i].x, points[i].y);
+    fputs("\"/></g>\n", plot->out);
+}
+
 /* Above the last of its highest points, where curves are least likely to be. */
 static void ceiling_name(struct plot *plot, const char *label, const struct point *points,
                          size_t count)

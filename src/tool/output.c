@@ -233,13 +233,16 @@ static const struct report_ops output_ops = {.name = "output",
 
 /* ---- requests ---- */
 
+const char *const output_histograms[] = {"full", "sparse", "none", NULL};
+
 int output_bar(const struct output_request *w)
 {
-    const char *given = *w->json          ? "--json"
-                        : *w->csv         ? "--csv"
-                        : *w->fail_if     ? "--fail-if"
-                        : *w->percentiles ? "--percentiles"
-                                          : NULL;
+    const char *given = *w->json                        ? "--json"
+                        : *w->csv                       ? "--csv"
+                        : *w->fail_if                   ? "--fail-if"
+                        : *w->percentiles               ? "--percentiles"
+                        : w->histogram > HISTOGRAM_FULL ? "--histogram"
+                                                        : NULL;
     return given ? fail(-EINVAL, "%s is for the client: a server measures nothing", given) : 0;
 }
 
@@ -262,6 +265,8 @@ static int parse_conditions(struct output *o, const struct output_author *author
 
 static int check_files(const struct output_request *w)
 {
+    if (w->histogram > HISTOGRAM_FULL && !*w->json)
+        return fail(-EINVAL, "--histogram: needs --json");
     if (*w->json && *w->csv && save_same(w->json, w->csv))
         return fail(-EINVAL, "--json and --csv both write to %s", w->json);
     int status = *w->json ? save_check(w->json) : 0;
@@ -291,6 +296,7 @@ int output_open(struct output *o, const struct output_request *request,
         status = document_open(&o->document, author->tool, author->argc, author->argv, author->set,
                                o->percentiles);
     if (!status) {
+        o->document.histogram = (enum histogram)request->histogram;
         o->findings.out = open_memstream(&o->findings.bytes, &o->findings.length);
         o->counters.out = open_memstream(&o->counters.bytes, &o->counters.length);
     }

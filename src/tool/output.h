@@ -10,7 +10,11 @@
 enum { OUTPUT_PERCENTILES = 160, OUTPUT_PATH = 1024, OUTPUT_TEXT = 2048 };
 struct output_request {
     char percentiles[OUTPUT_PERCENTILES], json[OUTPUT_PATH], csv[OUTPUT_PATH], fail_if[OUTPUT_TEXT];
+    int histogram; /* enum histogram */
 };
+
+/* The names of enum histogram. */
+extern const char *const output_histograms[];
 
 /* clang-format off */
 /* The rows of struct output_request, the same in every tool; at is where it stands in the tool's own. */
@@ -27,6 +31,11 @@ struct output_request {
              "(\"-\": to standard output, instead of the table)"}, \
     {.name = "csv", OUTPUT_ROW(at, csv), .word = "FILE", .takes = (tools), .flags = OPT_OURS, \
      .help = "The same as CSV, one row per result"}, \
+    {.name = "histogram", .type = OPT_CHOICE, .choices = output_histograms, .word = "FORM", \
+     .field = (at) + offsetof(struct output_request, histogram), .takes = (tools), \
+     .flags = OPT_OURS, .fallback = "full", \
+     .help = "Histograms in JSON: full, sparse (32 buckets per\n" \
+             "power of two) or none (default: {default})"}, \
     {.name = "fail-if", OUTPUT_ROW(at, fail_if), .word = "COND", .takes = (tools), \
      .flags = OPT_OURS | OPT_REPEATS, \
      .help = "Exit with 3 if this holds for a result, such as\n" \

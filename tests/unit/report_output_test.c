@@ -378,7 +378,7 @@ static void a_series_keeps_every_sample_however_long_the_run(void **state)
                              .min_ps = 100 + next_random(&seed) % 1000,
                              .max_ps = 2000 + next_random(&seed) % 1000,
                              .sum_ps = (double)(next_random(&seed) % 5000)};
-        series_add(&series, &s);
+        series_add(&series, &s, NULL);
         if (!s.count)
             continue;
         count += s.count;
@@ -402,6 +402,42 @@ static void a_series_keeps_every_sample_however_long_the_run(void **state)
     assert_true(fabs(total - sum) < 1);
     assert_int_equal(low, least);
     assert_int_equal(high, most);
+}
+
+/* 700 intervals of 100 samples each: interval n has n us, and one sample of 1 ms. */
+static void percentiles_over_time_are_those_of_all_samples_of_an_interval(void **state)
+{
+    static struct series series;
+    struct stats *stats;
+    double ps;
+    (void)state;
+    assert_int_equal(stats_open(&stats, 0), 0);
+    assert_int_equal(series_open(&series), 0);
+    series_clear(&series);
+    for (uint64_t i = 1; i <= 700; i++) {
+        uint64_t samples[100];
+        for (size_t k = 0; k < LENGTH(samples); k++)
+            samples[k] = k ? i * 1000000 : 1000000000;
+        stats_add(stats, samples, LENGTH(samples));
+        series_add(&series, &(struct interval){.end_ps = i, .count = LENGTH(samples)}, stats);
+    }
+    uint64_t first = 1;
+    for (size_t i = 0; i < series.count; i++) {
+        uint64_t last = series.intervals[i].end_ps;
+        double middle = (double)(first + last) / 2 * 1e6;
+        assert_int_equal(series_percentile(&series, i, 0.5, &ps), 0);
+        assert_true(fabs(ps - middle) <= 0.016 * middle + 1e6 * (double)(last - first));
+        assert_int_equal(series_percentile(&series, i, 1, &ps), 0);
+        assert_true(fabs(ps - 1e9) <= 0.016e9);
+        /* One sample in a hundred lies beyond. */
+        int status = series_percentile(&series, i, 0.99, &ps);
+        assert_int_equal(status, last - first + 1 >= 10 ? 0 : -ENODATA);
+        first = last + 1;
+    }
+    assert_int_equal(first, 701);
+    series_close(&series);
+    assert_int_equal(series_percentile(&series, 0, 0.5, &ps), -ENODATA);
+    stats_close(stats);
 }
 
 /* ---- files ---- */
@@ -564,6 +600,7 @@ int main(void)
         cmocka_unit_test(conditions_that_mean_nothing_are_refused),
         cmocka_unit_test(whatever_is_typed_ends_in_a_sentence_or_a_condition),
         cmocka_unit_test(a_series_keeps_every_sample_however_long_the_run),
+        cmocka_unit_test(percentiles_over_time_are_those_of_all_samples_of_an_interval),
         cmocka_unit_test_setup_teardown(a_file_is_replaced_whole_and_nothing_stays_beside_it,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_link_stays_a_link, make_folder, remove_folder),

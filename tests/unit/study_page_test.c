@@ -615,7 +615,8 @@ static void results_without_numbers_have_a_page(void **state)
     (void)state;
     struct study_percentile percentile = {99, NAN, NAN, NAN};
     struct study_bucket buckets[] = {{0, 0, 1}, {1, 1.001, 1}};
-    struct study_interval intervals[] = {{0, 1, 0, NAN, NAN}, {NAN, 1, NAN, NAN, NAN}};
+    struct study_interval intervals[] = {{0, 1, 0, NAN, NAN, NAN, NAN},
+                                         {NAN, 1, NAN, NAN, NAN, NAN, NAN}};
     struct study_result results[8];
     for (size_t i = 0; i < LENGTH(results); i++)
         results[i] = result_of("write", i < 6 ? 1 + i % 3 : 8, i < 4 ? 0 : 5);
