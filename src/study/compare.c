@@ -54,7 +54,7 @@ static double row_value(const struct study_result *result, double percent, enum 
 /* ---- matching results ---- */
 
 /* The strictest first; a forced comparison uses the first that matches anything. */
-enum match { MATCH_ALL, MATCH_TEST, MATCH_LABEL, MATCH_SIZE, MATCHES };
+enum match { MATCH_ALL, MATCH_ACROSS, MATCH_TEST, MATCH_LABEL, MATCH_SIZE, MATCHES };
 
 static bool same_text(const char *a, const char *b)
 {
@@ -66,8 +66,8 @@ static bool matches(const struct study_result *a, const struct study_result *b, 
     return a->size == b->size && (how >= MATCH_SIZE || same_text(a->label, b->label)) &&
            (how >= MATCH_LABEL ||
             (same_text(a->test, b->test) && same_text(a->layout, b->layout))) &&
-           (how >= MATCH_TEST ||
-            (same_text(a->fabric, b->fabric) && same_text(a->method, b->method)));
+           (how >= MATCH_ACROSS || same_text(a->fabric, b->fabric)) &&
+           (how >= MATCH_TEST || same_text(a->method, b->method));
 }
 
 /* The n-th match in run, where the result at place is the n-th of its kind in first. */
@@ -93,19 +93,21 @@ static int not_comparable(const char *what, const char *was, const struct study_
                 b->path);
 }
 
-/* Fails with the first difference between two results. */
+/* Fails with the first difference between two results that counts. */
 static int fail_mismatch(const struct study_run *a, const struct study_result *left,
-                         const struct study_run *b, const struct study_result *right)
+                         const struct study_run *b, const struct study_result *right,
+                         enum match how)
 {
     const struct {
         const char *what, *was, *is;
     } texts[] = {{"test", left->test, right->test},
                  {"label", left->label, right->label},
                  {"layout", left->layout, right->layout},
-                 {"fabric", left->fabric, right->fabric},
-                 {"method", left->method, right->method}};
+                 {"method", left->method, right->method},
+                 {"fabric", left->fabric, right->fabric}};
     char was[24], is[24];
-    for (size_t i = 0; i < LENGTH(texts); i++)
+    size_t count = how == MATCH_ALL ? LENGTH(texts) : LENGTH(texts) - 1;
+    for (size_t i = 0; i < count; i++)
         if (!same_text(texts[i].was, texts[i].is))
             return not_comparable(texts[i].what, texts[i].was ? texts[i].was : "none", a,
                                   texts[i].is ? texts[i].is : "none", b);
@@ -114,14 +116,14 @@ static int fail_mismatch(const struct study_run *a, const struct study_result *l
     return not_comparable("size", was, a, is, b);
 }
 
-static int check_run(const struct study_run *first, const struct study_run *run)
+static int check_run(const struct study_run *first, const struct study_run *run, enum match how)
 {
     size_t both = first->result_count < run->result_count ? first->result_count : run->result_count;
     if (strcmp(run->state, "complete") != 0)
         return fail(-EINVAL, "%s: %s, not complete", run->path, run->state);
     for (size_t i = 0; i < both; i++)
-        if (!matches(&first->results[i], &run->results[i], MATCH_ALL))
-            return fail_mismatch(first, &first->results[i], run, &run->results[i]);
+        if (!matches(&first->results[i], &run->results[i], how))
+            return fail_mismatch(first, &first->results[i], run, &run->results[i], how);
     if (first->result_count != run->result_count)
         return fail(-EINVAL, "not comparable: %zu %s in %s, %zu in %s", first->result_count,
                     first->result_count == 1 ? "result" : "results", first->path, run->result_count,
@@ -154,12 +156,18 @@ static const struct study_run *run_at(const struct work *w, size_t i)
     return i < w->sets[0]->count ? &w->sets[0]->runs[i] : &w->sets[1]->runs[i - w->sets[0]->count];
 }
 
+/* Across fabrics, those of a set are still all on one. */
 static int check_sets(const struct work *w)
 {
+    size_t a_count = w->sets[0]->count;
     int status = 0;
-    for (size_t i = 0; i < w->runs && !status; i++)
-        status = check_run(w->first, run_at(w, i));
-    return status;
+    for (size_t i = 0; i < w->runs && !status; i++) {
+        const struct study_run *first = run_at(w, i < a_count ? 0 : a_count);
+        status = check_run(w->terms->across_fabrics ? first : w->first, run_at(w, i), MATCH_ALL);
+    }
+    return status || !w->terms->across_fabrics || a_count == w->runs
+               ? status
+               : check_run(w->first, run_at(w, a_count), MATCH_ACROSS);
 }
 
 /* Finds the sizes that every run has. */
@@ -191,8 +199,8 @@ static int prepare(struct work *w, char *ignored, size_t room)
     w->cells = calloc((w->first->result_count + 1) * w->runs, sizeof *w->cells);
     if (!w->cells)
         return fail(-ENOMEM, "no memory for the comparison");
-    collect(w, MATCH_ALL);
-    for (int how = MATCH_TEST; how < MATCHES && w->terms->force && !w->sizes; how++)
+    collect(w, w->terms->across_fabrics ? MATCH_ACROSS : MATCH_ALL);
+    for (int how = MATCH_ACROSS; how < MATCHES && w->terms->force && !w->sizes; how++)
         collect(w, (enum match)how);
     if (!w->sizes)
         return fail(-EINVAL, "%s: no result is present in all runs", w->first->path);
@@ -412,7 +420,7 @@ int study_compare(const struct study_set *a, const struct study_set *b,
     int status = prepare(&w, c->ignored, sizeof c->ignored);
     if (!status)
         status = compare_work(&w, c);
-    c->sequential = a->count > 1 && b->count > 1 && (precedes(a, b) || precedes(b, a));
+    c->sequential = precedes(a, b) || precedes(b, a);
     work_free(&w);
     if (status)
         study_comparison_free(c);

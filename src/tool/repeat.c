@@ -120,10 +120,14 @@ static int take_words(struct repeat *r, const char **places, int given)
         return fail(-EINVAL, "N: \"%s\" is not a number of runs (accepted: 1 to %d)", places[0],
                     RUNS_MAX);
     int status = take_commands(r, places + 1, given - 1);
-    if (!status && r->side_count < SIDES && *r->options.json)
-        status = fail(-EINVAL, "--json needs two commands to compare");
-    if (!status && *r->options.json)
-        status = save_check(r->options.json);
+    const char *given_form = *r->options.json      ? "--json"
+                             : *r->options.junit   ? "--junit"
+                             : r->options.markdown ? "--markdown"
+                                                   : NULL;
+    if (!status && r->side_count < SIDES && given_form)
+        status = fail(-EINVAL, "%s needs two commands to compare", given_form);
+    if (!status)
+        status = compare_check(&r->options);
     return status ? status : weft_terms(&r->options, &terms);
 }
 

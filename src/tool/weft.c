@@ -104,6 +104,24 @@ const struct opt weft_rows[] = {
      .takes = WEFT_COMPARE | WEFT_REPEAT,
      .help = "Write the comparison as JSON (\"-\": standard output,\n"
              "no table)"},
+    {.name = "markdown",
+     .type = OPT_FLAG,
+     FIELD(markdown),
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "Print the comparison as Markdown"},
+    {.name = "junit",
+     .type = OPT_TEXT,
+     FIELD(junit),
+     .max = WEFT_PATH,
+     .word = "FILE",
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "Write the comparison as JUnit XML: a test per row"},
+    {.name = "across-fabrics",
+     .type = OPT_FLAG,
+     FIELD(across_fabrics),
+     .takes = WEFT_COMPARE | WEFT_REPEAT,
+     .help = "Compare one fabric with another: all but the fabric\n"
+             "must match"},
     {.name = "force",
      .type = OPT_FLAG,
      FIELD(force),
@@ -173,7 +191,9 @@ int weft_terms(const struct weft_options *options, struct study_terms *terms)
     const char *effect = options->min_effect;
     char *end;
     double percent = strtod(effect, &end);
-    *terms = (struct study_terms){.min_effect = percent / 100, .force = options->force};
+    *terms = (struct study_terms){.min_effect = percent / 100,
+                                  .force = options->force,
+                                  .across_fabrics = options->across_fabrics};
     if (!*effect || strspn(effect, "0123456789.") != strlen(effect) || *end || !(percent <= 1000))
         return fail(-EINVAL, "--min-effect: \"%s\" is not a percentage (accepted: 0 to 1000)",
                     effect);

@@ -29,9 +29,9 @@ int serve_command(const struct command *command, int argc, char **argv);
 enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8, WEFT_KEYGEN = 16 };
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
 struct weft_options {
-    char output[WEFT_PATH], json[WEFT_PATH];
+    char output[WEFT_PATH], json[WEFT_PATH], junit[WEFT_PATH];
     char percentiles[WEFT_LIST], min_effect[32];
-    bool force, verbose, help;
+    bool force, across_fabrics, markdown, verbose, help;
 };
 extern const struct opt weft_rows[];
 
@@ -49,6 +49,9 @@ int weft_save(const char *path, const char *bytes, size_t length);
 
 /* Converts --percentiles, --min-effect and --force. */
 int weft_terms(const struct weft_options *options, struct study_terms *terms);
+
+/* Can --json and --junit be written, as far as can be checked before? */
+int compare_check(const struct weft_options *options);
 
 /* Compares two sets and prints the comparison or writes it as JSON. Returns the same as a command's
  * main. */
