@@ -69,6 +69,22 @@ void channel_close(struct channel *channel);
 /* Ends the channel and returns its descriptor, which stays open. */
 int channel_detach(struct channel *channel);
 
+/* ---- many connections: listen.c ---- */
+
+struct pollfd;
+
+/* tcp_listen, with room for so many connections that have not yet greeted. */
+enum { LISTENER_ROOM = 16 };
+int listener_open(struct listener **listener, const char *bind_address, unsigned port,
+                  unsigned room, const struct peer_terms *terms);
+
+/* tcp_accept without waiting: 1 if there is a client, 0 if not yet, or -errno. */
+int listener_take(struct listener *listener, const struct peer_terms *terms, struct peer **peer,
+                  struct msg *greeting);
+
+/* What to poll for the next look: at most room + 1 descriptors. */
+unsigned listener_fds(struct listener *listener, struct pollfd *fds);
+
 /* ---- who is there: hello.c ---- */
 
 /* Begins a connection with strangers; the client sends its nonce. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PENDING = 16, GREETING_MS = 5000 };
+enum { GREETING_MS = 5000, CROWD_MS = 1000 };
 enum { COLLECT_MS = 10000 };           /* for one more connection of a client, or its timeout */
 enum { LINES = 10, LINES_MS = 10000 }; /* no more warnings than so many in so long */
 
@@ -23,9 +23,12 @@ struct listener {
     char address[64];
     unsigned lines, more; /* warnings since lines_ms, and those that were left out */
     uint64_t lines_ms;
-    bool hampered;                    /* connections wait that cannot be accepted now */
-    struct channel *pending[PENDING]; /* connected, not yet greeted */
-    char names[PENDING][72];
+    bool hampered; /* connections wait that cannot be accepted now */
+    unsigned room; /* for these: */
+    struct pending {
+        struct channel *channel; /* connected, not yet greeted; or NULL */
+        char name[72];
+    } pending[];
 };
 
 static int bind_one(int family, const struct sockaddr *address, socklen_t length)
@@ -37,7 +40,7 @@ static int bind_one(int family, const struct sockaddr *address, socklen_t length
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, address, length) || listen(fd, PENDING)) {
+    if (bind(fd, address, length) || listen(fd, SOMAXCONN)) {
         int status = -errno;
         close(fd);
         return status;
@@ -99,8 +102,8 @@ static void note_place(struct listener *l, const struct sockaddr *bound, socklen
         snprintf(l->address, sizeof l->address, "all IPv4 addresses");
 }
 
-int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
-               const struct peer_terms *terms)
+int listener_open(struct listener **listener, const char *bind_address, unsigned port,
+                  unsigned room, const struct peer_terms *terms)
 {
     union {
         struct sockaddr any;
@@ -111,17 +114,24 @@ int tcp_listen(struct listener **listener, const char *bind_address, unsigned po
     int fd = bind_address ? bind_here(bind_address, port, terms) : bind_default(port, terms);
     if (fd < 0)
         return fd;
-    struct listener *l = calloc(1, sizeof *l);
+    struct listener *l = calloc(1, sizeof *l + room * sizeof l->pending[0]);
     if (!l || getsockname(fd, &bound.any, &length)) {
         free(l);
         close(fd);
         return fail(-ENOMEM, "no memory for a listening port");
     }
     l->fd = fd;
+    l->room = room;
     note_place(l, &bound.any, length);
     l->port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
     *listener = l;
     return 0;
+}
+
+int tcp_listen(struct listener **listener, const char *bind_address, unsigned port,
+               const struct peer_terms *terms)
+{
+    return listener_open(listener, bind_address, port, LISTENER_ROOM, terms);
 }
 
 unsigned tcp_port(const struct listener *listener)
@@ -164,11 +174,11 @@ static void say_ignored(struct listener *l, const char *name, const char *why)
 
 /* ---- connections ---- */
 
-static void drop(struct listener *l, int slot, const char *why)
+static void drop(struct listener *l, struct pending *p, const char *why)
 {
-    say_ignored(l, l->names[slot], why);
-    channel_close(l->pending[slot]);
-    l->pending[slot] = NULL;
+    say_ignored(l, p->name, why);
+    channel_close(p->channel);
+    p->channel = NULL;
 }
 
 /* Is one a better choice to make room: one that has said nothing, and the eldest of these? */
@@ -177,17 +187,32 @@ static bool rather(const struct channel *one, const struct channel *other)
     return one->hello != other->hello ? one->hello : one->began_ms < other->began_ms;
 }
 
-/* Silent connections must not lock out a real client. */
-static int free_slot(struct listener *l)
+/* A free slot, or the one to be freed. */
+static struct pending *choose_slot(struct listener *l)
 {
-    int chosen = 0;
-    for (int i = 0; i < PENDING; i++) {
-        if (!l->pending[i])
-            return i;
-        if (rather(l->pending[i], l->pending[chosen]))
-            chosen = i;
+    struct pending *chosen = l->pending;
+    for (struct pending *p = l->pending; p < l->pending + l->room; p++) {
+        if (!p->channel)
+            return p;
+        if (rather(p->channel, chosen->channel))
+            chosen = p;
     }
-    drop(l, chosen, "it did not greet, and others wait");
+    return chosen;
+}
+
+/* Where many real clients come at once, others wait for a while before one is dropped. */
+static bool is_full(struct listener *l)
+{
+    const struct channel *c = choose_slot(l)->channel;
+    return c && l->room > LISTENER_ROOM && clock_ms() - c->began_ms < CROWD_MS;
+}
+
+/* Silent connections must not lock out a real client. */
+static struct pending *free_slot(struct listener *l)
+{
+    struct pending *chosen = choose_slot(l);
+    if (chosen->channel)
+        drop(l, chosen, "it did not greet, and others wait");
     return chosen;
 }
 
@@ -202,29 +227,32 @@ static void note_accept(struct listener *l, int error)
 }
 
 /* A new connection gets a slot, if its sender may connect. */
-static void greet_next(struct listener *l, const struct peer_terms *terms)
+static bool greet_next(struct listener *l, const struct peer_terms *terms)
 {
     struct sockaddr_storage from;
     socklen_t length = sizeof from;
-    char name[sizeof l->names[0]];
+    char name[sizeof l->pending[0].name];
     int on = 1;
+    if (is_full(l))
+        return false;
     int fd = accept4(l->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC);
     note_accept(l, fd < 0 ? errno : 0);
     if (fd < 0)
-        return;
+        return false;
     names_text((struct sockaddr *)&from, length, name, sizeof name, true);
     if (terms->allow && !names_allowed(terms->allow, (struct sockaddr *)&from)) {
         say_ignored(l, name, "its address is not allowed");
         close(fd);
-        return;
+        return true;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    int slot = free_slot(l);
-    if (channel_open(&l->pending[slot], fd, PEER_SERVER, terms))
-        return;
-    memcpy(l->names[slot], name, sizeof name);
-    if (hello_begin(l->pending[slot], terms->secret))
-        drop(l, slot, fail_reason());
+    struct pending *p = free_slot(l);
+    if (channel_open(&p->channel, fd, PEER_SERVER, terms))
+        return true;
+    memcpy(p->name, name, sizeof name);
+    if (hello_begin(p->channel, terms->secret))
+        drop(l, p, fail_reason());
+    return true;
 }
 
 /* What a client that is dropped is told. One that has not shown the secret learns the version. */
@@ -257,11 +285,11 @@ static int greeted(struct channel *c)
 }
 
 /* 1 if it has greeted; one that never will is dropped with a warning. */
-static int look_at(struct listener *l, int slot)
+static int look_at(struct listener *l, struct pending *p)
 {
-    int status = greeted(l->pending[slot]);
+    int status = greeted(p->channel);
     if (status < 0)
-        drop(l, slot, fail_reason());
+        drop(l, p, fail_reason());
     return status == 1;
 }
 
@@ -275,45 +303,59 @@ static struct peer *take(struct channel *c, const struct peer_terms *terms, stru
     return &c->peer;
 }
 
-static void wait_for_any(const struct listener *l)
+unsigned listener_fds(struct listener *l, struct pollfd *fds)
 {
-    struct pollfd fds[1 + PENDING];
-    nfds_t n = 0;
-    for (int i = 0; i < PENDING; i++)
-        if (l->pending[i])
-            fds[n++] = (struct pollfd){.fd = l->pending[i]->fd, .events = POLLIN};
-    if (!l->hampered)
+    unsigned n = 0;
+    for (unsigned i = 0; i < l->room; i++)
+        if (l->pending[i].channel)
+            fds[n++] = (struct pollfd){.fd = l->pending[i].channel->fd, .events = POLLIN};
+    if (!l->hampered && !is_full(l))
         fds[n++] = (struct pollfd){.fd = l->fd, .events = POLLIN};
-    poll(fds, n, NAMES_SLICE_MS);
+    return n;
+}
+
+static void wait_for_any(struct listener *l)
+{
+    struct pollfd fds[1 + LISTENER_ROOM];
+    poll(fds, listener_fds(l, fds), NAMES_SLICE_MS);
+}
+
+/* Of all that wait, as far as there is room. */
+int listener_take(struct listener *l, const struct peer_terms *terms, struct peer **peer,
+                  struct msg *greeting)
+{
+    int status = names_stopped(terms);
+    if (status)
+        return status;
+    for (unsigned i = 0; i < l->room && greet_next(l, terms); i += LISTENER_ROOM)
+        ; /* a larger room is filled faster */
+    say_more(l);
+    for (struct pending *p = l->pending; p < l->pending + l->room; p++) {
+        struct channel *c = p->channel;
+        if (!c || look_at(l, p) != 1)
+            continue;
+        p->channel = NULL;
+        *peer = take(c, terms, greeting);
+        return 1;
+    }
+    return 0;
 }
 
 int tcp_accept(struct listener *l, const struct peer_terms *terms, struct peer **peer,
                struct msg *greeting)
 {
-    for (;;) {
-        int status = names_stopped(terms);
-        if (status)
-            return status;
-        greet_next(l, terms);
-        say_more(l);
-        for (int i = 0; i < PENDING; i++) {
-            struct channel *c = l->pending[i];
-            if (!c || look_at(l, i) != 1)
-                continue;
-            l->pending[i] = NULL;
-            *peer = take(c, terms, greeting);
-            return 0;
-        }
+    int status;
+    while (!(status = listener_take(l, terms, peer, greeting)))
         wait_for_any(l);
-    }
+    return status < 0 ? status : 0;
 }
 
 /* ---- further connections of a client ---- */
 
 /* The number on the ticket of a new connection; 0: it has none, or this is not known yet. */
-static unsigned number_of(struct listener *l, int slot, const char *ticket, unsigned count)
+static unsigned number_of(struct listener *l, struct pending *p, const char *ticket, unsigned count)
 {
-    struct channel *c = l->pending[slot];
+    struct channel *c = p->channel;
     char shown[PEER_TICKET] = "";
     uint64_t number = 0;
     struct msg hello;
@@ -324,7 +366,7 @@ static unsigned number_of(struct listener *l, int slot, const char *ticket, unsi
         bytes_equal((const unsigned char *)shown, (const unsigned char *)ticket, PEER_TICKET) &&
         !msg_number(&hello, "number", &number) && number && number < count)
         return (unsigned)number;
-    look_at(l, slot);
+    look_at(l, p);
     return 0;
 }
 
@@ -341,14 +383,14 @@ int tcp_collect(struct listener *l, const struct peer_terms *terms, struct peer 
             return status;
         greet_next(l, terms);
         say_more(l);
-        for (int i = 0; i < PENDING; i++) {
-            *number = l->pending[i] ? number_of(l, i, ticket, count) : 0;
+        for (struct pending *p = l->pending; p < l->pending + l->room; p++) {
+            *number = p->channel ? number_of(l, p, ticket, count) : 0;
             if (*number && taken[*number])
-                drop(l, i, "its place is taken");
+                drop(l, p, "its place is taken");
             else if (*number) {
                 taken[*number] = true;
-                *fd = channel_detach(l->pending[i]);
-                l->pending[i] = NULL;
+                *fd = channel_detach(p->channel);
+                p->channel = NULL;
                 return 0;
             }
         }
@@ -380,8 +422,8 @@ void tcp_close(struct listener *l)
 {
     if (!l)
         return;
-    for (int i = 0; i < PENDING; i++)
-        channel_close(l->pending[i]);
+    for (unsigned i = 0; i < l->room; i++)
+        channel_close(l->pending[i].channel);
     close(l->fd);
     free(l);
 }

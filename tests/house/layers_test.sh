@@ -28,6 +28,7 @@ doors_of() {
     case $1 in
     core) echo "core.h clock.h counters.h cpu.h child.h machine.h opt.h secret.h" ;;
     fabric) echo "fabric.h facts.h amo.h choose.h" ;;
+    peer) echo "peer.h group.h" ;;
     bench) echo "bench.h spec.h stats.h session.h team.h" ;;
     *) echo "$1.h" ;;
     esac
