@@ -367,25 +367,13 @@ static int prepare_output(struct command *c, int argc, char **argv)
     return status;
 }
 
-static int choice_of(const char *const *names, const char *name)
-{
-    int i = 0;
-    while (names[i] && strcmp(names[i], name) != 0)
-        i++;
-    return names[i] ? i + 1 : 0;
-}
-
 static void begin(struct command *c, const struct cxi_tool *tool)
 {
     struct spec *spec = &c->options.spec;
     c->tool = tool;
     spec_defaults(spec);
-    spec->op = choice_of(op_names, tool->op);
-    spec->method = choice_of(method_names, tool->method);
-    c->op = op_of(spec);
-    c->set = (struct opt_set){.rows = cxi_rows,
-                              .takes = tool->alone ? CXI_ALONE : cxi_takes(c->op, method_of(spec)),
-                              .base = &c->options};
+    c->op = cxi_tool_rows(tool, spec, &c->set);
+    c->set.base = &c->options;
     c->local = (struct local){.out = -1, .errors = -1};
     opt_defaults(&c->set);
 }

@@ -92,6 +92,13 @@ struct pairs;
 int cxi_grant_pairs(const struct cxi_options *own, const struct pairs *mine,
                     const struct msg *greeting, unsigned *granted);
 
+/* The tool of this name, or NULL. */
+const struct cxi_tool *cxi_tool_find(const char *name);
+
+/* Sets op and method of the spec, and the rows that the tool takes; what they fill is the caller's.
+ */
+const struct op *cxi_tool_rows(const struct cxi_tool *tool, struct spec *spec, struct opt_set *set);
+
 /* Prints the options that the set takes. */
 int cxi_help(const struct cxi_tool *tool, const struct op *op, const struct opt_set *set);
 

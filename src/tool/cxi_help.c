@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The help text of the CXI family. */
+/* Which options a tool of the CXI family has, and its help text. */
 #include "tool/cxi.h"
 #include "tool/shell.h"
 
@@ -57,6 +57,24 @@ static int help_alone(struct msg *text)
                      "\n"
                      "Options:\n",
                      shell_program);
+}
+
+static int choice_of(const char *const *names, const char *name)
+{
+    int i = 0;
+    while (names[i] && strcmp(names[i], name) != 0)
+        i++;
+    return names[i] ? i + 1 : 0;
+}
+
+const struct op *cxi_tool_rows(const struct cxi_tool *tool, struct spec *spec, struct opt_set *set)
+{
+    spec->op = choice_of(op_names, tool->op);
+    spec->method = choice_of(method_names, tool->method);
+    *set = (struct opt_set){.rows = cxi_rows,
+                            .takes =
+                                tool->alone ? CXI_ALONE : cxi_takes(op_of(spec), method_of(spec))};
+    return op_of(spec);
 }
 
 int cxi_help(const struct cxi_tool *tool, const struct op *op, const struct opt_set *set)

@@ -50,11 +50,19 @@ bool tool_serves(const char *name)
     return false;
 }
 
-int tool_main(const char *name, int argc, char **argv)
+const struct cxi_tool *cxi_tool_find(const char *name)
 {
     for (size_t i = 0; i < LENGTH(cxi_tools); i++)
         if (strcmp(cxi_tools[i].name, name) == 0)
-            return cxi_main(&cxi_tools[i], argc, argv);
+            return &cxi_tools[i];
+    return NULL;
+}
+
+int tool_main(const char *name, int argc, char **argv)
+{
+    const struct cxi_tool *cxi = cxi_tool_find(name);
+    if (cxi)
+        return cxi_main(cxi, argc, argv);
     for (size_t i = 0; i < LENGTH(tools); i++)
         if (strcmp(tools[i].name, name) == 0)
             return tools[i].run(argc, argv);

@@ -299,6 +299,12 @@ int report_command(const struct command *command, int argc, char **argv)
 
 /* ---- main ---- */
 
+const struct command *weft_commands(size_t *count)
+{
+    *count = LENGTH(commands);
+    return commands;
+}
+
 static int print_commands(void)
 {
     printf("Usage:\n  %s COMMAND ...\n\nCommands (each has --help):\n", shell_program);

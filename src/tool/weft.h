@@ -25,6 +25,9 @@ int keygen_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
 int serve_command(const struct command *command, int argc, char **argv);
 
+/* All of them. */
+const struct command *weft_commands(size_t *count);
+
 /* Options of all commands; the bits say which commands take a row. */
 enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8, WEFT_KEYGEN = 16 };
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
