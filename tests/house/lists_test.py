@@ -70,6 +70,8 @@ def every_test_in_the_tree_is_run():
         there = {name for name in there if not name.startswith("study_")}
     if not (BUILD / "modules/weft-uct.so").exists():
         there -= {"uct_test"}
+    if not (BUILD / "modules/weft-ucp.so").exists():
+        there -= {"fabric_ucp_test"}
     equal(there - run, set())
 
 

@@ -62,30 +62,38 @@ static int enlist(struct weft_ucp *u, const struct region *region, struct weft_u
     return status == UCS_OK ? 0 : weft_ucp_refuse(u, "registering memory", status);
 }
 
-static int print_key(const struct weft_ucp *u, const struct weft_ucp_exposed *e, struct msg *key)
+/* Packed once: releases of UCX leave bytes of it unset, and one region has one key. */
+static int pack_key(const struct weft_ucp *u, struct weft_ucp_exposed *e)
 {
-    void *packed;
-    size_t size;
-    ucs_status_t packs = ucp_rkey_pack(u->port.context, e->memh, &packed, &size);
-    if (packs != UCS_OK)
+    if (e->rkey)
+        return 0;
+    ucs_status_t packs = ucp_rkey_pack(u->port.context, e->memh, &e->rkey, &e->rkey_bytes);
+    if (packs != UCS_OK) {
+        e->rkey = NULL;
         return weft_ucp_refuse(u, "packing a key", packs);
-    int status =
-        size > WEFT_UCP_RKEY_MAX
-            ? weft_ucp_host->fail(-EMSGSIZE, "ucp: a key of %zu bytes", size)
-            : weft_ucp_host->msg_print(
-                  key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nmark=%d\n",
-                  (uint64_t)(uintptr_t)e->region->address, e->region->length, e->key,
-                  (int)(e - u->exposed), e->mark ? 1 : 0);
+    }
+    return e->rkey_bytes > WEFT_UCP_RKEY_MAX
+               ? weft_ucp_host->fail(-EMSGSIZE, "ucp: a key of %zu bytes", e->rkey_bytes)
+               : 0;
+}
+
+static int print_key(const struct weft_ucp *u, struct weft_ucp_exposed *e, struct msg *key)
+{
+    int status = pack_key(u, e);
     if (!status)
-        status = weft_ucp_host->msg_add_hex(key, "rkey", packed, size);
-    ucp_rkey_buffer_release(packed);
-    return status;
+        status = weft_ucp_host->msg_print(
+            key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nmark=%d\n",
+            (uint64_t)(uintptr_t)e->region->address, e->region->length, e->key,
+            (int)(e - u->exposed), e->mark ? 1 : 0);
+    return status ? status : weft_ucp_host->msg_add_hex(key, "rkey", e->rkey, e->rkey_bytes);
 }
 
 /* What is under way may still read or fill it, and a target writes where it is told to: it goes
  * when the other end has gone. */
 static void unexpose(struct weft_ucp *u, struct weft_ucp_exposed *e)
 {
+    if (e->rkey)
+        ucp_rkey_buffer_release(e->rkey);
     if (e->mark) {
         *e->mark = 0;
         e->region->address = NULL;

@@ -241,6 +241,7 @@ static void weft_ucp_close(struct fabric *fabric)
         free(packet);
     }
     free(u->events);
+    free(u->requests);
     free(u);
 }
 
@@ -272,8 +273,10 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
     weft_ucp_facts(&u->port, want, facts);
     if (u->port.places && facts->verbs & VERB(ATOMIC))
         weft_ucp_try_atomics(&u->port, facts);
-    status = weft_ucp_events_grow(u) ? weft_ucp_renew(u)
+    status = weft_ucp_events_grow(u) ? weft_ucp_requests_open(u)
                                      : weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
+    if (!status)
+        status = weft_ucp_renew(u);
     if (status)
         weft_ucp_close(&u->fabric);
     else

@@ -37,6 +37,7 @@ extern const struct fabric_ops weft_ucp_ops;
 struct weft_ucp_port {
     ucp_context_h context;
     char transports[FABRIC_DEVICE_MAX], device[FABRIC_DEVICE_MAX]; /* "": UCX's choice */
+    bool atomics;      /* this release of UCX has them there */
     bool shared;       /* every transport is one of shared memory */
     bool places;       /* some reach only memory that UCX has placed */
     bool unwatched;    /* some have no error handling: UCX would not use them with it */
@@ -75,6 +76,8 @@ struct weft_ucp_exposed {
     struct region *region;
     uint64_t key; /* of this meeting; 0: nobody has asked for it yet */
     ucp_mem_h memh;
+    void *rkey; /* packed */
+    size_t rkey_bytes;
     volatile uint64_t *mark; /* in memory that we placed: its key, until it is withdrawn */
 };
 
@@ -96,7 +99,8 @@ struct weft_ucp_slot {
     uint64_t turn; /* of flushes */
     uint32_t verb; /* VERBS: our own */
     bool flushes, local, settled;
-    bool ready; /* a receive in order: its message is here */
+    bool brought; /* its request is in memory of ours */
+    bool ready;   /* a receive in order: its message is here */
     int status;
     unsigned char head[WEFT_UCP_HEAD_MAX];
 };
@@ -155,6 +159,8 @@ struct weft_ucp {
     } loan;
 
     struct weft_ucp_slot slots[WEFT_UCP_SLOTS];
+    char *requests; /* one per slot, or NULL */
+    size_t request_bytes;
     struct weft_ucp_exposed exposed[WEFT_UCP_ENTRIES];
     ucp_mem_h late[WEFT_UCP_ENTRIES]; /* withdrawn while there was another end */
     int late_count;
@@ -217,8 +223,11 @@ int weft_ucp_connect(struct fabric *fabric, const struct fabric_meeting *meeting
 
 int weft_ucp_write(struct fabric *fabric, const struct xfer *x);
 int weft_ucp_read(struct fabric *fabric, const struct xfer *x);
-int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x);
 int weft_ucp_flush(struct fabric *fabric, const struct xfer *x);
+/* Why it is not acceptable. */
+int weft_ucp_refuse_remote(const struct weft_ucp *ucp, const struct xfer *x);
+/* From what the call said to what a verb returns. */
+int weft_ucp_begun(struct weft_ucp_slot *slot, const struct xfer *x, void *request, bool flushes);
 void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg);
 /* A flush for all that wait for one. */
 void weft_ucp_flush_start(struct weft_ucp *ucp);
@@ -226,6 +235,14 @@ void weft_ucp_flush_start(struct weft_ucp *ucp);
 static inline bool weft_ucp_in_buffer(const struct xfer *x)
 {
     return x->length <= x->local->length && x->at <= x->local->length - x->length;
+}
+
+/* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
+static inline bool weft_ucp_acceptable(const struct xfer *x)
+{
+    const struct weft_ucp_remote *r = x->remote->own;
+    return r && *r->alive == x->remote->key && x->length <= r->length &&
+           x->remote_at <= r->length - x->length && weft_ucp_in_buffer(x);
 }
 
 /* The next free slot, which stays free until it is taken; NULL: there is none. */
@@ -239,7 +256,7 @@ static inline struct weft_ucp_slot *weft_ucp_slot_next(struct weft_ucp *ucp, uin
     slot->id = x->id;
     slot->length = x->length;
     slot->verb = verb;
-    slot->flushes = slot->settled = slot->local = false;
+    slot->flushes = slot->settled = slot->local = slot->brought = false;
     slot->status = 0;
     ucp->send.user_data = slot;
     return slot;
@@ -257,6 +274,12 @@ static inline void weft_ucp_slot_give(struct weft_ucp_slot *slot)
     slot->ucp->free = slot;
     slot->ucp->taken--;
 }
+
+/* ---- atomic.c ---- */
+
+int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x);
+/* Memory for requests, where it is needed; goes with close. */
+int weft_ucp_requests_open(struct weft_ucp *ucp);
 
 /* ---- tag.c ---- */
 

@@ -10,20 +10,12 @@
 
 /* ---- what is refused ---- */
 
-/* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
-static inline bool acceptable(const struct xfer *x)
-{
-    const struct weft_ucp_remote *r = x->remote->own;
-    return r && *r->alive == x->remote->key && x->length <= r->length &&
-           x->remote_at <= r->length - x->length && weft_ucp_in_buffer(x);
-}
-
 static int no_key(uint64_t key)
 {
     return weft_ucp_host->fail(-ENOENT, "ucp: no region of the target has key 0x%" PRIx64, key);
 }
 
-static int refuse(const struct weft_ucp *u, const struct xfer *x)
+int weft_ucp_refuse_remote(const struct weft_ucp *u, const struct xfer *x)
 {
     const struct weft_ucp_remote *r = x->remote->own;
     if (!r || !u->connected)
@@ -84,13 +76,15 @@ static void finish_settled(struct weft_ucp *u)
 void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg)
 {
     struct weft_ucp_slot *slot = arg;
+    bool brought = slot->brought;
     note(slot, status);
     slot->local = true;
     if (!slot->flushes)
         finish(slot);
     else
         finish_settled(slot->ucp);
-    ucp_request_free(request);
+    if (!brought)
+        ucp_request_free(request);
 }
 
 /* ---- flushes ---- */
@@ -116,7 +110,7 @@ static void flushed(void *request, ucs_status_t status, void *arg)
     ucp_request_free(request);
 }
 
-void weft_ucp_flush_start(struct weft_ucp *u)
+static void start_flush(struct weft_ucp *u)
 {
     ucp_request_param_t param = {.op_attr_mask =
                                      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
@@ -129,6 +123,12 @@ void weft_ucp_flush_start(struct weft_ucp *u)
     if (u->flushing)
         return;
     settle_all(u, UCS_PTR_STATUS(request));
+}
+
+void weft_ucp_flush_start(struct weft_ucp *u)
+{
+    start_flush(u);
+    finish_settled(u);
 }
 
 /* After the call, the flush: most often in shared memory that is done at once, and then there is
@@ -145,7 +145,7 @@ static int flush_too(struct weft_ucp_slot *slot)
     u->waiting_last = &slot->next;
     if (u->flushing)
         return LATER;
-    weft_ucp_flush_start(u);
+    start_flush(u);
     if (!alone || !slot->settled || !slot->local) {
         finish_settled(u);
         return LATER;
@@ -168,9 +168,7 @@ int weft_ucp_flush(struct fabric *fabric, const struct xfer *x)
     return flush_too(slot);
 }
 
-/* From what the call said to what a verb returns. */
-static inline int begun(struct weft_ucp_slot *slot, const struct xfer *x, void *request,
-                        bool flushes)
+int weft_ucp_begun(struct weft_ucp_slot *slot, const struct xfer *x, void *request, bool flushes)
 {
     if (UCS_PTR_IS_ERR(request))
         return weft_ucp_refuse(slot->ucp, verb_words[slot->verb], UCS_PTR_STATUS(request));
@@ -187,92 +185,31 @@ static inline int begun(struct weft_ucp_slot *slot, const struct xfer *x, void *
 
 /* ---- write and read ---- */
 
-int weft_ucp_write(struct fabric *fabric, const struct xfer *x)
+static inline int move(struct fabric *fabric, const struct xfer *x, enum verb verb)
 {
     struct weft_ucp *u = (struct weft_ucp *)fabric;
     const struct weft_ucp_remote *r = x->remote->own;
-    if (!acceptable(x))
-        return refuse(u, x);
+    if (!weft_ucp_acceptable(x))
+        return weft_ucp_refuse_remote(u, x);
     if (!x->length)
         return DONE;
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_WRITE, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
     if (!slot)
         return -EAGAIN;
-    void *request = ucp_put_nbx(u->ep, x->local->address + x->at, x->length, r->base + x->remote_at,
-                                r->rkey, &u->send);
-    return begun(slot, x, request, !(x->how & HINT(LOCAL)));
+    char *here = x->local->address + x->at;
+    uint64_t there = r->base + x->remote_at;
+    bool writes = verb == VERB_WRITE;
+    void *request = writes ? ucp_put_nbx(u->ep, here, x->length, there, r->rkey, &u->send)
+                           : ucp_get_nbx(u->ep, here, x->length, there, r->rkey, &u->send);
+    return weft_ucp_begun(slot, x, request, writes && !(x->how & HINT(LOCAL)));
+}
+
+int weft_ucp_write(struct fabric *fabric, const struct xfer *x)
+{
+    return move(fabric, x, VERB_WRITE);
 }
 
 int weft_ucp_read(struct fabric *fabric, const struct xfer *x)
 {
-    struct weft_ucp *u = (struct weft_ucp *)fabric;
-    const struct weft_ucp_remote *r = x->remote->own;
-    if (!acceptable(x))
-        return refuse(u, x);
-    if (!x->length)
-        return DONE;
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_READ, x);
-    if (!slot)
-        return -EAGAIN;
-    void *request = ucp_get_nbx(u->ep, x->local->address + x->at, x->length, r->base + x->remote_at,
-                                r->rkey, &u->send);
-    return begun(slot, x, request, false);
-}
-
-/* ---- atomics ---- */
-
-const ucp_atomic_op_t weft_ucp_amo_ops[AMO_OPS] = {
-    [AMO_SUM] = UCP_ATOMIC_OP_ADD,   [AMO_BOR] = UCP_ATOMIC_OP_OR,
-    [AMO_BAND] = UCP_ATOMIC_OP_AND,  [AMO_BXOR] = UCP_ATOMIC_OP_XOR,
-    [AMO_SWAP] = UCP_ATOMIC_OP_SWAP, [AMO_CSWAP] = UCP_ATOMIC_OP_CSWAP};
-
-static inline size_t size_of(const struct xfer *x)
-{
-    return x->amo.type < AMO_INT64 ? sizeof(uint32_t) : sizeof(uint64_t);
-}
-
-/* Only what the facts offer: 32 and 64 bits, and of the compares EQ. */
-static inline bool offered(const struct weft_ucp *u, const struct xfer *x)
-{
-    return x->amo.op < AMO_OPS && x->amo.type < AMO_TYPES &&
-           u->facts->amo[x->amo.fetch ? 1 : 0][x->amo.op] >> x->amo.type & 1 &&
-           (x->amo.op != AMO_CSWAP || x->amo.compare_op == AMO_EQ);
-}
-
-static int refuse_atomic(const struct weft_ucp *u, const struct xfer *x)
-{
-    if (!offered(u, x))
-        return weft_ucp_host->fail(-EINVAL, "ucp: there is no such atomic");
-    if (x->length != size_of(x) || x->remote_at % size_of(x))
-        return weft_ucp_host->fail(
-            -EINVAL, "ucp: an atomic of %zu bytes at %zu on a type of %zu is not aligned",
-            x->length, x->remote_at, size_of(x));
-    return refuse(u, x);
-}
-
-/* A compare-and-swap has what it compares with as its operand, and what it swaps in where the old
- * value will be. */
-int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x)
-{
-    struct weft_ucp *u = (struct weft_ucp *)fabric;
-    const struct weft_ucp_remote *r = x->remote->own;
-    if (!offered(u, x) || x->length != size_of(x) || x->remote_at % size_of(x) || !acceptable(x))
-        return refuse_atomic(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_ATOMIC, x);
-    if (!slot)
-        return -EAGAIN;
-    bool compares = x->amo.op == AMO_CSWAP;
-    ucp_request_param_t param = u->send;
-    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    param.datatype = ucp_dt_make_contig(x->length);
-    if (x->amo.fetch) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-        param.reply_buffer = x->amo.result;
-    }
-    if (compares)
-        memcpy(x->amo.result, x->amo.operand, x->length);
-    void *request = ucp_atomic_op_nbx(u->ep, weft_ucp_amo_ops[x->amo.op],
-                                      compares ? x->amo.compare : x->amo.operand, 1,
-                                      r->base + x->remote_at, r->rkey, &param);
-    return begun(slot, x, request, !x->amo.fetch && !(x->how & HINT(LOCAL)));
+    return move(fabric, x, VERB_READ);
 }
