@@ -24,10 +24,10 @@ def need():
 
 
 def has_atomics(fabric):
-    """Not on every transport, nor with every release of UCX; then it says so."""
+    """Not on every transport with every release of UCX; then it says so."""
     process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], "-t", "ucp_add", limit=60)
     check(process.code == 0 or (process.code == 1 and "cannot add" in process.err), process)
-    check(process.code == 1 or fabric == "posix", process)
+    check(process.code == 0 or fabric != "posix", process)
     return process.code == 0
 
 
@@ -58,9 +58,13 @@ def runs(fabric, verify):
 
 
 def killed(fabric, name, victim):
+    """UCX must not look at what nobody has set: memory that it gets is not all zeroes."""
     need()
-    server = Server(TOOL, *FABRICS[fabric])
-    client = Client(TOOL, server, *FABRICS[fabric], "-t", name, "-n", "0", "--timeout", "2", "-w", "10")
+    if name in ATOMICS and not has_atomics(fabric):
+        skip(f"this release of UCX has no atomics on {fabric}")
+    server = Server(TOOL, *FABRICS[fabric], env={"MALLOC_PERTURB_": "85"})
+    client = Client(TOOL, server, *FABRICS[fabric], "-t", name, "-n", "0", "--timeout", "2", "-w", "10",
+                    env={"MALLOC_PERTURB_": "85"})
     client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
     hit, other = (client, server) if victim == "client" else (server, client)
     hit.kill()
@@ -95,7 +99,7 @@ add("an abort of a process that has no network is not touched", aborts, "client"
 for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
-    for name, victim in (("stream_bw", "server"), ("ucp_put_lat", "client")):
+    for name, victim in (("stream_bw", "server"), ("ucp_put_lat", "client"), ("ucp_cswap", "server")):
         add(f"a killed {victim} ends the other in {name} on {fabric}", killed, fabric, name, victim)
 
 

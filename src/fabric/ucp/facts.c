@@ -20,15 +20,6 @@ static void atomics(struct fabric_facts *facts)
     facts->cswap[AMO_EQ] = types;
 }
 
-/* Those that UCX makes of messages crash an end whose other one dies (seen with 1.13 over TCP), and
- * do not complete (seen with 1.18, in shared memory and over TCP). */
-static bool has_atomics(const struct weft_ucp_port *port)
-{
-    unsigned major, minor, release;
-    ucp_get_version(&major, &minor, &release);
-    return port->shared && major == 1 && minor <= 13;
-}
-
 static void proofs(struct fabric_facts *facts)
 {
     facts->proves[VERB_WRITE] = "the bytes are in the target's memory: a flush has completed";
@@ -77,7 +68,7 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
                     struct fabric_facts *facts)
 {
     const char *names = *port->transports ? port->transports : "automatic";
-    const unsigned remote = VERB(WRITE) | VERB(READ) | (has_atomics(port) ? VERB(ATOMIC) : 0);
+    const unsigned remote = VERB(WRITE) | VERB(READ) | (port->atomics ? VERB(ATOMIC) : 0);
     const unsigned tagged = VERB(SEND) | VERB(RECV) | VERB(TSEND) | VERB(TRECV);
     const unsigned streams = VERB(STREAM_SEND) | VERB(STREAM_RECV);
     unsigned wanted = want->verbs ? want->verbs : remote | tagged | streams;
@@ -89,7 +80,7 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
     /* Newer releases of UCX make reads and atomics of messages in shared memory, too. */
     facts->target_polls = VERB(AM) | tagged | streams | remote;
     facts->wakes = port->shared ? facts->target_polls & ~remote : facts->target_polls;
-    if (has_atomics(port))
+    if (port->atomics)
         atomics(facts);
     proofs(facts);
     hints(facts);
