@@ -10,6 +10,7 @@ import threading
 sys.dont_write_bytecode = True
 import schema
 import tap
+from cassini import nics
 from sysfs import Tree
 from tap import Client, Server, check, ended, equal, one_sentence, run, test
 
@@ -237,9 +238,7 @@ def on_device(fabric, device, where, env, **values):
 @test
 def telemetry_of_a_cxi_device_is_read():
     """On the native fabric, over the software Cassini."""
-    env = {"LD_LIBRARY_PATH": os.path.join(tap.build_folder(), "tests/doubles/cassini"),
-           "CASSINI_NAME": f"counters-{os.getpid()}"}
-    equal(on_device("cxi:cxi0", "cxi0", "class/cxi/cxi0/device/telemetry", env,
+    equal(on_device("cxi:cxi0", "cxi0", "class/cxi/cxi0/device/telemetry", nics(),
                     hni_pcs_uncorrected_cw="5@1.5", hni_sts_rx_ok_octets="100@1.5"),
           {"hni_sts_rx_ok_octets": 0})
 

@@ -4,24 +4,17 @@ with its data checked, what the device says of itself, faults of the NIC, and en
 import sys
 
 sys.dont_write_bytecode = True
-import itertools
 import os
 import re
 
 import schema
 import tap
+from cassini import nics
 from sysfs import Tree
 from tap import Client, Server, check, ended, equal, header_value, one_sentence, rows_of, run, test
 
-_numbers = itertools.count()
 LATENCY = ("-n", "20", "--latency-gap", "0", "--warmup", "2", "--verify")
 LISTS = ("-n", "3", "-l", "16", "--warmup", "1", "--verify")
-
-
-def nics(**more):
-    """An environment with NICs that no other test has."""
-    return {"LD_LIBRARY_PATH": os.path.join(tap.build_folder(), "tests/doubles/cassini"),
-            "CASSINI_NAME": f"{os.getpid()}-{next(_numbers)}", **more}
 
 
 def tool(word):

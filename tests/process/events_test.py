@@ -6,6 +6,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import tap
+from cassini import nics
 from tap import check, ended, equal, header_value, run, sentences, test
 
 PERF = tap.tool_path("ucx_perftest")
@@ -19,12 +20,17 @@ FABRICS = {"soft": (ALL_TESTS, ALL_WORDS),
            "ucp:posix": (("tag_lat", "am_bw"), ()),
            "ucp:tcp": (("tag_sync_bw", "am_lat", "put_lat"), ()),
            "ofi:tcp": (("am_lat", "am_bw", "put_lat"), ("read", "send")),
-           "ofi:shm": (("am_lat",), ("send",))}
+           "ofi:shm": (("am_lat",), ("send",)),
+           "cxi:cxi0": (("am_lat", "am_bw", "put_bw", "get"), ALL_WORDS)}
 LIST_TOOLS = ("cxi_write_bw", "cxi_read_bw", "cxi_send_bw", "cxi_atomic_bw")
 
 
 def tool(word):
     return tap.tool_path(f"cxi_{word}_lat")
+
+
+def env_of(fabric):
+    return nics() if fabric.startswith("cxi:") else {}
 
 
 def missing(process):
@@ -51,14 +57,15 @@ def said_cpu(process):
 
 def sleeps_and_verifies(fabric):
     names, words = FABRICS[fabric]
+    env = env_of(fabric)
     for name in names:
         verify = () if name in ("add_lat", "fadd") else ("--verify",)
         process = there(run(PERF, "--local", "-x", fabric, "-t", name, "-n", "200", "-w", "20", "-E", "sleep",
-                            "-f", *verify))
+                            "-f", *verify, env=env))
         said_cpu(process)
     for word in words:
         process = there(run(tool(word), "--local", "-d", fabric, "-e", "-n", "20", "--verify",
-                            "--latency-gap", "100"))
+                            "--latency-gap", "100", env=env))
         said_cpu(process)
         equal(header_value(process, "Waits"), "Sleep until an event")
 
@@ -77,6 +84,8 @@ def long_messages_and_lists_sleep_too():
             size = () if name == "cxi_atomic_bw" else ("-s", "4096")
             said_cpu(there(run(tap.tool_path(name), "--local", "-d", "soft", "-e", "-n", "5", "--verify",
                                *size, *args)))
+    said_cpu(there(run(tap.tool_path("cxi_send_bw"), "--local", "-d", "cxi:cxi0", "-e", "-n", "3", "-l", "16",
+                       "-b", "-R", "--verify", env=nics())))
 
 
 @test
@@ -94,14 +103,16 @@ def wakeup_alone_polls_and_says_nothing_of_it():
 
 @test
 def what_cannot_wake_is_refused_in_a_sentence_at_both_ends():
-    def refused(*args):
-        process = ended(run(PERF, "--local", "-n", "10", *args), 1)
+    def refused(*args, **more):
+        process = ended(run(PERF, "--local", "-n", "10", *args, **more), 1)
         return process.err
 
     for args in (("-E", "sleep"), ("-I",)):
         check("has no events to sleep on: null does" in refused("-d", "null", "-t", "put_bw", *args), args)
     said = refused("-x", "uct:posix", "-t", "put_lat", "-E", "sleep")
     check("does not wake the other end for a put: it can only poll" in said or "not installed" in said, said)
+    said = refused("-x", "cxi:cxi0", "-t", "am_lat", "-E", "sleep", env=nics(CASSINI_FAULT="no_wait"))
+    check("has no events to sleep on: the driver gives no wait object" in said, said)
 
 
 # ---- CPU time ----
@@ -139,7 +150,7 @@ def cpu_time_is_a_condition():
 def dies(fabric, who):
     endless = ("-n", "0", "-w", "10", "--timeout", str(TIMEOUT_S), "-t", "am_lat", "-E", "sleep")
     where = ("-x", fabric)
-    pair = tap.RunningPair(PERF, where, (*endless, *where))
+    pair = tap.RunningPair(PERF, where, (*endless, *where), env=env_of(fabric))
     pair.client.wait_until(lambda: "# iterations" in pair.client.out or pair.client.code is not None, 15)
     if not pair.client.running() and pair.client.wait() and missing(pair.client):
         pair.server.end()

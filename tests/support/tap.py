@@ -686,10 +686,11 @@ def available_bytes():
 class RunningPair:
     """Server and client of a run that does not end by itself, and their traces."""
 
-    def __init__(self, tool, server_args, client_args, **more):
+    def __init__(self, tool, server_args, client_args, env=None, **more):
         self.traces = Traces()
-        self.server = Server(tool, *server_args, env=self.traces.env, **more)
-        self.client = Client(tool, self.server, *client_args, env=self.traces.env, **more)
+        env = {**(env or {}), **self.traces.env}
+        self.server = Server(tool, *server_args, env=env, **more)
+        self.client = Client(tool, self.server, *client_args, env=env, **more)
 
     def settle(self, seconds):
         """Called once both are under way."""

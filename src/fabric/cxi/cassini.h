@@ -269,7 +269,10 @@ struct weft_cxil_wait_obj;
     CXIL(cxil_alloc_trig_cp, (struct weft_cxil_lni * lni, unsigned vni, unsigned tc,               \
                               unsigned tc_type, unsigned cp_type, struct weft_cxi_cp **cp))        \
     CXIL(cxil_get_amo_remap_to_pcie_fadd, (struct weft_cxil_dev * dev, int *amo_remap))            \
-    CXIL(cxil_get_device_list, (struct weft_cxil_device_list * *list))
+    CXIL(cxil_get_device_list, (struct weft_cxil_device_list * *list))                             \
+    CXIL(cxil_alloc_wait_obj, (struct weft_cxil_lni * lni, struct weft_cxil_wait_obj * *wait))     \
+    CXIL(cxil_destroy_wait_obj, (struct weft_cxil_wait_obj * wait))                                \
+    CXIL(cxil_get_wait_obj_fd, (struct weft_cxil_wait_obj * wait))
 
 struct cassini_calls {
 #define CXIL(name, args) int(*name) args; /* NOLINT(bugprone-macro-parentheses) */
@@ -277,7 +280,9 @@ struct cassini_calls {
     CASSINI_CALLS_MAYBE
 #undef CXIL
     void (*cxil_close_device)(struct weft_cxil_dev *dev);
-    void (*cxil_free_device_list)(struct weft_cxil_device_list *list); /* may be NULL, as above */
+    /* May be NULL, as above. */
+    void (*cxil_free_device_list)(struct weft_cxil_device_list *list);
+    void (*cxil_clear_wait_obj)(struct weft_cxil_wait_obj *wait);
 };
 
 /* ---- devices ---- */

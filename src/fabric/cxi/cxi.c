@@ -166,7 +166,7 @@ static void *map_memory(struct weft_cxi *cxi, size_t length, struct weft_cxi_md 
 
 enum { ARENA = (sizeof(struct weft_cxi_arena) + 4095) / 4096 * 4096 };
 
-static int open_events(struct weft_cxi *cxi)
+static int open_events(struct weft_cxi *cxi, bool sleeps)
 {
     struct weft_cxi_eq_attr attr = {.queue_len = WEFT_CXI_EVENTS,
                                     .flags = WEFT_CXI_EQ_EC_DISABLE | WEFT_CXI_EQ_TGT_LONG};
@@ -175,7 +175,11 @@ static int open_events(struct weft_cxi *cxi)
     if (!cxi->arena)
         return -ENOMEM;
     attr.queue = cxi->eq_memory;
-    int status = cxi->calls->cxil_alloc_evtq(cxi->lni, cxi->eq_md, &attr, NULL, NULL, &cxi->eq);
+    /* Where there is none, the facts say so. */
+    if (sleeps)
+        weft_cxi_sleep_open(cxi);
+    int status =
+        cxi->calls->cxil_alloc_evtq(cxi->lni, cxi->eq_md, &attr, cxi->wait, NULL, &cxi->eq);
     return status ? refuse(cxi, "an event queue", status) : 0;
 }
 
@@ -221,7 +225,7 @@ static int open_all(struct weft_cxi *cxi, const struct fabric_want *want)
     if (!status && open_profile(cxi, WEFT_CXI_TC_TYPE_HRP, &cxi->hrp))
         cxi->hrp = NULL;
     if (!status)
-        status = open_events(cxi);
+        status = open_events(cxi, want->events);
     return status ? status : open_queues(cxi);
 }
 
@@ -244,6 +248,7 @@ static void weft_cxi_close(struct fabric *fabric)
             c->cxil_destroy_cmdq(queues[i]);
     if (cxi->eq)
         c->cxil_destroy_evtq(cxi->eq);
+    weft_cxi_sleep_close(cxi);
     if (cxi->arena_md)
         c->cxil_unmap(cxi->arena_md);
     if (cxi->eq_md)
@@ -285,13 +290,14 @@ static int weft_cxi_open(struct fabric **fabric, const struct fabric_want *want,
     cxi->fabric.ops = &weft_cxi_ops;
     cxi->calls = calls;
     cxi->looks = want->looks;
+    cxi->bell = -1;
     free_slots(cxi);
     int status = open_all(cxi, want);
     if (status) {
         weft_cxi_close(&cxi->fabric);
         return status;
     }
-    weft_cxi_facts(cxi, facts);
+    weft_cxi_facts(cxi, want, facts);
     *fabric = &cxi->fabric;
     return 0;
 }
@@ -314,7 +320,9 @@ const struct fabric_ops weft_cxi_ops = {.abi = FABRIC_ABI,
                                         .atomic = weft_cxi_atomic,
                                         .am = weft_cxi_am,
                                         .batch = weft_cxi_batch,
-                                        .poll = weft_cxi_poll};
+                                        .poll = weft_cxi_poll,
+                                        .event_fd = weft_cxi_event_fd,
+                                        .arm = weft_cxi_arm};
 
 __attribute__((visibility("default"))) const struct fabric_ops *
 weft_fabric(const struct fabric_host *host);

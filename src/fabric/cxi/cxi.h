@@ -212,7 +212,10 @@ struct weft_cxi {
     /* Waiting for the target's own queue: what has come. */
     unsigned state_changes, links;
     unsigned waits_for; /* the portal table entry */
-    int lost;           /* -errno */
+    /* Sleep: NULL and -1 unless it was asked for. */
+    struct weft_cxil_wait_obj *wait;
+    int bell;
+    int lost; /* -errno */
     char reason[160];
 };
 
@@ -234,7 +237,8 @@ int weft_cxi_errno(unsigned code);
 
 /* ---- facts.c ---- */
 
-void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts);
+void weft_cxi_facts(struct weft_cxi *cxi, const struct fabric_want *want,
+                    struct fabric_facts *facts);
 /* Types of atomics that this NIC loses as a target where they are high-rate puts. */
 uint16_t weft_cxi_no_hrp(const struct weft_cxi *cxi);
 /* The NIC's number of an atomic. */
@@ -380,10 +384,20 @@ int weft_cxi_recv(struct fabric *fabric, const struct xfer *x);
 int weft_cxi_am(struct fabric *fabric, const struct xfer *x);
 /* What waits for the other end, and what it waits for. */
 void weft_cxi_mail_work(struct weft_cxi *cxi);
+/* Has that work something to do that no event will bring? */
+bool weft_cxi_mail_pending(struct weft_cxi *cxi);
 /* Events of the target's side. */
 void weft_cxi_mail_event(struct weft_cxi *cxi, const uint8_t event[64]);
 /* The data of a rendezvous has come. */
 void weft_cxi_mail_pulled(struct weft_cxi *cxi, uint64_t number, unsigned code);
+
+/* ---- sleep.c ---- */
+
+/* What is needed to sleep until the NIC interrupts; false: there is no such thing here. */
+bool weft_cxi_sleep_open(struct weft_cxi *cxi);
+void weft_cxi_sleep_close(struct weft_cxi *cxi);
+int weft_cxi_event_fd(struct fabric *fabric);
+int weft_cxi_arm(struct fabric *fabric);
 
 /* ---- poll.c ---- */
 

@@ -74,11 +74,19 @@ static void say_why_not(struct fabric_facts *facts)
     facts->why_not[HINT_SYNC] = "tagged messages have not been tried on this fabric";
     facts->why_not[HINT_LOCAL] = "an acknowledgement is from the target";
     facts->why_not[HINT_LEND] = "the NIC has no streams of bytes";
-    facts->why_no_events = "waiting for the NIC's interrupts has not been tried";
     facts->why_not[HINT_BCOPY] = "the NIC takes bytes from the command or from where they lie";
 }
 
-void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
+/* Known for sure where it was tried. */
+static const char *why_no_events(const struct weft_cxi *cxi, const struct fabric_want *want)
+{
+    if (!cxi->calls->cxil_alloc_wait_obj)
+        return "this libcxi has no wait objects";
+    return want->events && !cxi->wait ? "the driver gives no wait object" : NULL;
+}
+
+void weft_cxi_facts(struct weft_cxi *cxi, const struct fabric_want *want,
+                    struct fabric_facts *facts)
 {
     const struct weft_cxil_devinfo *info = &cxi->dev->info;
     *facts = (struct fabric_facts){
@@ -107,6 +115,8 @@ void weft_cxi_facts(struct weft_cxi *cxi, struct fabric_facts *facts)
     /* In Mb/s; what it does not know is not a speed. */
     if (info->link_speed < 10000000)
         facts->link_bits_per_s = info->link_speed * 1000000;
+    facts->wakes = facts->target_polls;
+    facts->why_no_events = why_no_events(cxi, want);
     offer_atomics(facts);
     remove_remapped(cxi, facts);
     say_what_is_proved(facts);

@@ -37,6 +37,7 @@ static void load(void)
     CASSINI_CALLS_MAYBE
 #undef CXIL
     find(library, "cxil_free_device_list", &calls.cxil_free_device_list);
+    find(library, "cxil_clear_wait_obj", &calls.cxil_clear_wait_obj);
     if (calls.cxil_alloc_trig_cp || calls.cxil_alloc_cp)
         *why_not = '\0';
 }

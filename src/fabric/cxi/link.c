@@ -191,7 +191,7 @@ static int open_meeting(struct weft_cxi *cxi)
                                    .address = &a->words,
                                    .length = sizeof a->words,
                                    .put = true,
-                                   .relaxed = false};
+                                   .events = cxi->wait}; /* a word wakes who waits for it */
     struct weft_cxi_grant ams = {
         .md = cxi->arena_md, .address = a->in, .length = sizeof a->in, .put = true, .events = true};
     memset(&a->words, 0, sizeof a->words);

@@ -417,6 +417,11 @@ int weft_cxi_am(struct fabric *fabric, const struct xfer *x)
 
 /* ---- in every poll ---- */
 
+static bool owes_taken(const struct weft_cxi_mail *m)
+{
+    return m->am_taken - m->am_told >= TELL_EVERY;
+}
+
 void weft_cxi_mail_work(struct weft_cxi *cxi)
 {
     struct weft_cxi_mail *m = &cxi->mail;
@@ -424,8 +429,14 @@ void weft_cxi_mail_work(struct weft_cxi *cxi)
     hear_taken(cxi);
     if (m->linked != m->told && tell(cxi, offsetof(struct weft_cxi_words, posted), m->linked))
         m->told = m->linked;
-    if (m->am_taken - m->am_told >= TELL_EVERY &&
-        tell(cxi, offsetof(struct weft_cxi_words, taken), m->am_taken))
+    if (owes_taken(m) && tell(cxi, offsetof(struct weft_cxi_words, taken), m->am_taken))
         m->am_told = m->am_taken;
     send_waiting(cxi);
+}
+
+bool weft_cxi_mail_pending(struct weft_cxi *cxi)
+{
+    const struct weft_cxi_mail *m = &cxi->mail;
+    return m->am_handed || m->linked != m->told || owes_taken(m) ||
+           (m->out_tail != m->out_head && has_receive(cxi));
 }

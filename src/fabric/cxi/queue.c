@@ -109,7 +109,7 @@ static void give_back(struct weft_cxi_eq *eq)
         memset(eq->events + CASSINI_EQ_BLOCK, 0, to - CASSINI_EQ_BLOCK);
     }
     eq->prev_rd_offset = to;
-    eq->sw_state = (eq->sw_state & ~UINT64_C(0x3ffffff)) | to / CASSINI_EQ_BLOCK;
+    cassini_put(eq, cxi_eq__rd_ptr, to / CASSINI_EQ_BLOCK);
     weft_cxi_fence();
     __atomic_store_n(eq->sw_state_addr, eq->sw_state, __ATOMIC_RELEASE);
 }
@@ -120,17 +120,22 @@ static uint32_t unread(const struct weft_cxi_eq *eq)
     return from <= to ? to - from : to + eq->byte_size - CASSINI_EQ_BLOCK - from;
 }
 
+/* The length of the event that is next, 0: none. */
+static unsigned next_length(const struct weft_cxi_eq *eq)
+{
+    const uint8_t *at = eq->events + eq->rd_offset;
+    unsigned kind = __atomic_load_n(at + 14, __ATOMIC_RELAXED), length = 8U << (kind & 3);
+    /* The code in the last byte comes last. */
+    return kind & 3 && __atomic_load_n(at + length - 1, __ATOMIC_ACQUIRE) & 0x3f ? length : 0;
+}
+
 bool weft_cxi_event(struct weft_cxi_eq *eq, uint8_t event[64])
 {
     for (;;) {
-        const uint8_t *at = eq->events + eq->rd_offset;
-        unsigned kind = __atomic_load_n(at + 14, __ATOMIC_RELAXED), length = 8U << (kind & 3);
-        if (!(kind & 3))
+        unsigned length = next_length(eq);
+        if (!length)
             return false;
-        /* The code in the last byte comes last. */
-        if (!(__atomic_load_n(at + length - 1, __ATOMIC_ACQUIRE) & 0x3f))
-            return false;
-        memcpy(event, at, length);
+        memcpy(event, eq->events + eq->rd_offset, length);
         eq->rd_offset += length;
         if (eq->rd_offset >= eq->byte_size)
             eq->rd_offset = CASSINI_EQ_BLOCK;
@@ -139,6 +144,19 @@ bool weft_cxi_event(struct weft_cxi_eq *eq, uint8_t event[64])
         if (cassini_get(event, c_event_initiator_short__event_type) != WEFT_C_EVENT_NULL_EVENT)
             return true;
     }
+}
+
+bool weft_cxi_has_event(const struct weft_cxi_eq *eq)
+{
+    return next_length(eq);
+}
+
+void weft_cxi_listen(struct weft_cxi_eq *eq)
+{
+    cassini_put(eq, cxi_eq__event_int_disable, 0);
+    give_back(eq);
+    /* The NIC writes an event and then looks whether to interrupt; we say so and then look. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 bool weft_cxi_dropped(const struct weft_cxi_eq *eq)

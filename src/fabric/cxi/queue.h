@@ -114,6 +114,12 @@ void weft_cxi_launch(struct weft_cxi_cq *cq);
  * then. */
 bool weft_cxi_event(struct weft_cxi_eq *eq, uint8_t event[64]);
 
+/* Is there an event to read? */
+bool weft_cxi_has_event(const struct weft_cxi_eq *eq);
+
+/* All that was read is given back, and what comes now makes an interrupt. */
+void weft_cxi_listen(struct weft_cxi_eq *eq);
+
 /* Has the NIC dropped events, because the queue was full? */
 bool weft_cxi_dropped(const struct weft_cxi_eq *eq);
 

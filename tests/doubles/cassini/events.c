@@ -80,6 +80,21 @@ static void pad(struct eq *eq, size_t length)
     }
 }
 
+/* For the first event after those that software has said to have read. */
+static void interrupt(struct eq *eq, uint32_t from)
+{
+    struct weft_cxil_wait_obj *wait = eq->wait;
+    struct weft_cxi_eq said = {0};
+    if (!wait)
+        return;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    said.sw_state = __atomic_load_n(&eq->state, __ATOMIC_ACQUIRE);
+    if (wait->raised || cassini_get(&said, cxi_eq__event_int_disable) ||
+        cassini_get(&said, cxi_eq__rd_ptr) != from / CASSINI_EQ_BLOCK)
+        return;
+    wait->raised = send(wait->hardware, "", 1, MSG_OOB | MSG_NOSIGNAL) == 1;
+}
+
 void event_write(struct eq *eq, uint8_t *event, size_t length, unsigned type, unsigned code)
 {
     if (!eq)
@@ -94,8 +109,10 @@ void event_write(struct eq *eq, uint8_t *event, size_t length, unsigned type, un
         drop(eq);
         return;
     }
+    uint32_t from = eq->wr;
     pad(eq, length);
     store(eq, event, length);
+    interrupt(eq, from);
 }
 
 void event_initiator(struct eq *eq, unsigned type, unsigned code, uint64_t user_ptr,

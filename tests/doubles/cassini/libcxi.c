@@ -16,6 +16,7 @@ CASSINI_CALLS_MAYBE
 __attribute__((visibility("default"))) void cxil_close_device(struct weft_cxil_dev *dev);
 __attribute__((visibility("default"))) void
 cxil_free_device_list(struct weft_cxil_device_list *list);
+__attribute__((visibility("default"))) void cxil_clear_wait_obj(struct weft_cxil_wait_obj *wait);
 CALL cxil_map_csr(struct weft_cxil_dev *dev);
 CALL cxil_read_csr(struct weft_cxil_dev *dev, unsigned csr, void *value, size_t length);
 
@@ -336,6 +337,52 @@ int cxil_unmap(struct weft_cxi_md *md)
     return 0;
 }
 
+/* ---- wait objects ---- */
+
+int cxil_alloc_wait_obj(struct weft_cxil_lni *lni, struct weft_cxil_wait_obj **wait)
+{
+    struct nic *nic = (struct nic *)lni;
+    int ends[2];
+    if (fault("no_wait") || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return -ENOSPC;
+    if (send(ends[1], "", 1, 0) != 1)
+        abort();
+    *wait = make(sizeof **wait);
+    **wait = (struct weft_cxil_wait_obj){.nic = nic, .software = ends[0], .hardware = ends[1]};
+    pthread_mutex_lock(&nic->lock);
+    nic->things++;
+    pthread_mutex_unlock(&nic->lock);
+    return 0;
+}
+
+int cxil_destroy_wait_obj(struct weft_cxil_wait_obj *wait)
+{
+    if (wait->users)
+        return busy("a wait object");
+    pthread_mutex_lock(&wait->nic->lock);
+    wait->nic->things--;
+    pthread_mutex_unlock(&wait->nic->lock);
+    close(wait->software);
+    close(wait->hardware);
+    free(wait);
+    return 0;
+}
+
+int cxil_get_wait_obj_fd(struct weft_cxil_wait_obj *wait)
+{
+    return wait->software;
+}
+
+void cxil_clear_wait_obj(struct weft_cxil_wait_obj *wait)
+{
+    char byte;
+    pthread_mutex_lock(&wait->nic->lock);
+    if (wait->raised && recv(wait->software, &byte, 1, MSG_OOB) != 1)
+        abort();
+    wait->raised = false;
+    pthread_mutex_unlock(&wait->nic->lock);
+}
+
 /* ---- queues and counters ---- */
 
 int cxil_alloc_evtq(struct weft_cxil_lni *lni, const struct weft_cxi_md *md,
@@ -345,7 +392,7 @@ int cxil_alloc_evtq(struct weft_cxil_lni *lni, const struct weft_cxi_md *md,
     struct nic *nic = (struct nic *)lni;
     uint64_t at = (uint64_t)(uintptr_t)attr->queue;
     int number = PLACE(nic->eqs, 1);
-    (void)event, (void)status;
+    (void)status;
     if (!md || at % PAGE || attr->queue_len % PAGE || !attr->queue_len || at < md->va ||
         attr->queue_len > md->len || at - md->va > md->len - attr->queue_len)
         return -EINVAL;
@@ -353,6 +400,7 @@ int cxil_alloc_evtq(struct weft_cxil_lni *lni, const struct weft_cxi_md *md,
         return -ENOSPC;
     struct eq *e = make(sizeof *e);
     e->nic = nic;
+    e->wait = event;
     e->md = (const struct md *)md;
     memset(attr->queue, 0, attr->queue_len);
     e->wr = CASSINI_EQ_BLOCK;
@@ -369,6 +417,8 @@ int cxil_alloc_evtq(struct weft_cxil_lni *lni, const struct weft_cxi_md *md,
     pthread_mutex_lock(&nic->lock);
     nic->eqs[number] = e;
     nic->things++;
+    if (event)
+        event->users++;
     pthread_mutex_unlock(&nic->lock);
     *eq = &e->pub;
     return 0;
@@ -383,6 +433,8 @@ int cxil_destroy_evtq(struct weft_cxi_eq *eq)
     pthread_mutex_lock(&nic->lock);
     nic->eqs[e->pub.eqn] = NULL;
     nic->things--;
+    if (e->wait)
+        e->wait->users--;
     /* What is still under way has nobody to tell. */
     for (unsigned i = 0; i < nic->ops_used; i++)
         if (nic->ops[i].eq == e)

@@ -49,9 +49,18 @@ struct md {
     char *memory; /* where it is for this CPU: a device's is not at its address */
 };
 
+/* As the driver's: its descriptor can always be read, and is urgent after an interrupt. */
+struct weft_cxil_wait_obj {
+    struct nic *nic;
+    int software, hardware; /* two ends of a socket */
+    bool raised;
+    unsigned users;
+};
+
 struct eq {
     struct weft_cxi_eq pub;
     struct nic *nic;
+    struct weft_cxil_wait_obj *wait;
     const struct md *md;
     uint64_t state;     /* what software stores: how far it has read */
     uint32_t wr, limit; /* offset of the next event */
