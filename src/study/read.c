@@ -94,20 +94,32 @@ static int not_json(const struct reader *r, const json_error_t *error)
                 error->column);
 }
 
+int reader_parse(struct reader *r, const char *text, size_t length,
+                 int (*take)(struct reader *r, json_t *root, void *into), void *into)
+{
+    json_error_t error;
+    if (!length)
+        return fail(-EINVAL, "%s: the file is empty", r->path);
+    json_t *root = tree_parse(text, length, &error);
+    int status = root ? take(r, root, into) : not_json(r, &error);
+    tree_drop();
+    return status;
+}
+
+static int take_run(struct reader *r, json_t *root, void *into)
+{
+    struct study_run *run = into;
+    int status = check_schema(r, root);
+    if (!status && !(run->path = reader_text(r, r->path)))
+        status = reader_no_memory(r);
+    return status ? status : read_run(r, root, run);
+}
+
 int study_parse(struct study_run *run, const char *path, const char *text, size_t length)
 {
     struct reader r = {.path = path};
-    json_error_t error;
     *run = (struct study_run){0};
-    if (!length)
-        return fail(-EINVAL, "%s: the file is empty", path);
-    json_t *root = tree_parse(text, length, &error);
-    int status = root ? check_schema(&r, root) : not_json(&r, &error);
-    if (!status && !(run->path = reader_text(&r, path)))
-        status = reader_no_memory(&r);
-    if (!status)
-        status = read_run(&r, root, run);
-    tree_drop();
+    int status = reader_parse(&r, text, length, take_run, run);
     run->own = r.chunks;
     if (status)
         study_free(run);
@@ -161,26 +173,37 @@ static FILE *open_document(const char *path, bool regular)
     return file;
 }
 
-int study_read(struct study_run *run, const char *path, bool regular)
+int reader_load(const char *path, bool regular, char **text, size_t *length, struct stat *facts)
 {
-    struct stat facts;
-    char *text = NULL;
-    size_t length = 0;
     FILE *file = open_document(path, regular);
+    *text = NULL;
     if (!file)
         return fail(-EINVAL, "%s: %s", path, strerror(errno));
     int status = 0;
-    if (fstat(fileno(file), &facts))
+    if (fstat(fileno(file), facts))
         status = fail(-EINVAL, "%s: %s", path, strerror(errno));
-    else if (S_ISDIR(facts.st_mode))
+    else if (S_ISDIR(facts->st_mode))
         status = fail(-EINVAL, "%s: is a folder, not a file", path);
-    else if (regular && !S_ISREG(facts.st_mode))
+    else if (regular && !S_ISREG(facts->st_mode))
         status = fail(-EINVAL, "%s: is a pipe or a device, not a file", path);
-    else if (facts.st_size > (off_t)file_max)
-        status = too_long(path, (size_t)facts.st_size);
+    else if (facts->st_size > (off_t)file_max)
+        status = too_long(path, (size_t)facts->st_size);
     if (!status)
-        status = read_stream(file, path, &text, &length);
+        status = read_stream(file, path, text, length);
     fclose(file);
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
+}
+
+int study_read(struct study_run *run, const char *path, bool regular)
+{
+    struct stat facts;
+    char *text;
+    size_t length = 0;
+    int status = reader_load(path, regular, &text, &length, &facts);
     if (!status)
         status = study_parse(run, path, text, length);
     free(text);

@@ -7,6 +7,7 @@
 #include "study/study.h"
 
 #include <jansson.h>
+#include <sys/stat.h>
 
 /* Longest name of an object in sentences: "results[12].". */
 enum { WHERE = 96 };
@@ -34,6 +35,15 @@ const char *reader_text(struct reader *r, const char *text);
 int reader_wrong(const struct reader *r, const char *where, const char *key, const char *what);
 int reader_no_memory(const struct reader *r);
 
+/* ---- documents (read.c) ---- */
+
+/* Parses a document within the bounds of memory and gives it to take, which copies what is kept. */
+int reader_parse(struct reader *r, const char *text, size_t length,
+                 int (*take)(struct reader *r, json_t *root, void *into), void *into);
+
+/* The bytes of a file, which the caller frees; regular: a pipe is refused. */
+int reader_load(const char *path, bool regular, char **text, size_t *length, struct stat *facts);
+
 /* ---- objects, row by row (read_fields.c) ---- */
 
 enum field_kind {
@@ -44,7 +54,8 @@ enum field_kind {
     POSITIVE,
     NUMBER,
     NUMBER_OR_NULL,
-    NUMBER_IF_ANY, /* older documents may lack it */
+    NUMBER_IF_ANY,  /* older documents may lack it */
+    SIGNED_OR_NULL, /* may be below 0 */
     PERCENT,
     FLAG
 };

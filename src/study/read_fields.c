@@ -122,8 +122,10 @@ static int read_number(const struct reader *r, const char *where, const struct f
                        const json_t *value, double *number)
 {
     *number = json_is_number(value) ? json_number_value(value) : NAN;
-    bool none = f->kind == NUMBER_OR_NULL || f->kind == NUMBER_IF_ANY;
+    bool none = f->kind == NUMBER_OR_NULL || f->kind == NUMBER_IF_ANY || f->kind == SIGNED_OR_NULL;
     if (none && (!value || json_is_null(value)))
+        return 0;
+    if (f->kind == SIGNED_OR_NULL && isfinite(*number))
         return 0;
     if (!isfinite(*number) || *number < 0)
         return reader_wrong(r, where, f->key, "is not a number of 0 or more");
@@ -146,6 +148,7 @@ static int read_value(struct reader *r, const char *where, const struct field *f
     case NUMBER:
     case NUMBER_OR_NULL:
     case NUMBER_IF_ANY:
+    case SIGNED_OR_NULL:
     case PERCENT:
         return read_number(r, where, f, value, place);
     case FLAG:

@@ -51,6 +51,14 @@ static const struct command commands[] = {
          "other machines and give it to both ends with --secret-file or WEFT_SECRET.\n",
      .takes = WEFT_KEYGEN,
      .main = keygen_command},
+    {.name = "map",
+     .usage = "[OPTION ...]",
+     .what = "Tell which node, pair or group of many is slow",
+     .more = "Started by a launcher, with --hosts, or with --local N. Pairs of ranks measure in "
+             "rounds;\n"
+             "what looks slow is measured again.\n"
+             "Exit codes: 0 nothing slower, 3 something is, 4 ranks lost, 5 cannot tell.\n",
+     .main = map_command},
     {.name = "serve",
      .usage = "[OPTION ...]",
      .what = "Serve clients of all tools, several at once",

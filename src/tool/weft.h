@@ -23,6 +23,7 @@ int compare_command(const struct command *command, int argc, char **argv);
 int repeat_command(const struct command *command, int argc, char **argv);
 int keygen_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
+int map_command(const struct command *command, int argc, char **argv);
 int serve_command(const struct command *command, int argc, char **argv);
 
 /* All of them. */

@@ -30,6 +30,8 @@ doors_of() {
     fabric) echo "fabric.h facts.h amo.h choose.h" ;;
     peer) echo "peer.h group.h" ;;
     bench) echo "bench.h spec.h stats.h session.h team.h" ;;
+    report) echo "report.h maps.h" ;;
+    study) echo "study.h maps.h" ;;
     *) echo "$1.h" ;;
     esac
 }

@@ -3,7 +3,7 @@
 """manual_test.py BUILD SOURCE: a tool's page and its --help name the same options.
 Every entry of SOURCE/src/tool/tools.def is a tool. In a page an option is an ".It Fl" of OPTIONS, and its
 default is a line ".Pq default: VALUE" below it. Where --help shows a letter alone, the long name is
-the one in the tool's rows. A tool with commands has a part ".Ss TOOL COMMAND" for each."""
+the one in the tool's rows. A tool with commands has a part ".Ss TOOL COMMAND" for each, or a page TOOL-COMMAND."""
 import pathlib
 import re
 import shutil
@@ -78,7 +78,8 @@ def compare(program, page, *command):
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     tool = " ".join([program, *command])
     said = help_options(help_text(program, *command))
-    written = page_options(text, f"Ss {tool}" if command else "Sh OPTIONS")
+    inside = command and page.stem == program
+    written = page_options(text, f"Ss {tool}" if inside else "Sh OPTIONS")
     checks.append((f"{tool} --help names options", [] if said else ["none found"]))
     checks.append((f"every option of {tool} --help is in {page.name}",
                    [f"--{n} is missing" for n in said if n not in written]))
@@ -116,7 +117,8 @@ for tool in TOOLS:
         continue
     compare(tool, page)
     for command in commands_of(tool):
-        compare(tool, page, command)
+        own = SOURCE / "man" / f"{tool}-{command}.1"
+        compare(tool, own if own.exists() else page, command)
 for page in sorted((SOURCE / "man").glob("*.[1-9]")):
     sections(page)
     lint(page)

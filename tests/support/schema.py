@@ -13,7 +13,7 @@ except ImportError:
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "schema")
 
 
-VERSIONS = {"weft-result": 2, "weft-comparison": 1, "weft-info": 2}
+VERSIONS = {"weft-result": 2, "weft-comparison": 1, "weft-info": 2, "weft-map": 1}
 
 
 def load(name, version):
@@ -73,7 +73,7 @@ def array_errors(value, schema, where, defs):
 
 def errors(value, schema, where="document", defs=None):
     """Everything that is wrong, a sentence each."""
-    defs = schema["$defs"] if defs is None else defs
+    defs = schema.get("$defs", {}) if defs is None else defs
     assert not set(schema) - KNOWN, set(schema) - KNOWN
     found = []
     if "$ref" in schema:

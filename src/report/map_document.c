@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A map as share/schema describes it. All pairs of a small map are in it; of a large one the
+ * slowest, and --cells has the others. */
+#include "core/machine.h"
+#include "report/maps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const map_verdict_words[] = {
+    [MAP_SLOWER] = "slower", [MAP_NOT_AGAIN] = "not again", [MAP_UNSURE] = "cannot tell"};
+const char *const map_kind_words[] = {
+    [MAP_GROUP] = "group", [MAP_GROUP_PAIR] = "groups", [MAP_NODE] = "node", [MAP_PAIR] = "pair"};
+
+/* ---- histograms ---- */
+
+void map_bounds(size_t bucket, double *low_us, double *high_us)
+{
+    double ignored;
+    stats_bounds(bucket << MAP_SHIFT, low_us, &ignored);
+    stats_bounds(((bucket + 1) << MAP_SHIFT) - 1, &ignored, high_us);
+    *low_us /= 1e6;
+    *high_us /= 1e6;
+}
+
+double map_share(const struct map_histogram *h, double share)
+{
+    uint64_t count = 0, below = 0;
+    double low, high;
+    for (size_t i = 0; i < MAP_BUCKETS; i++)
+        count += h->buckets[i];
+    for (size_t i = 0; i < MAP_BUCKETS && count; i++) {
+        below += h->buckets[i];
+        if ((double)below < share * (double)count)
+            continue;
+        map_bounds(i, &low, &high);
+        return (low + high) / 2;
+    }
+    return NAN;
+}
+
+void map_finding_text(const struct map_record *r, const struct map_finding *f, char *text,
+                      size_t room)
+{
+    bool groups = f->kind == MAP_GROUP || f->kind == MAP_GROUP_PAIR;
+    char(*names)[MAP_NAME] = groups ? r->group_names : r->names;
+    snprintf(text, room, f->b == MAP_NONE ? "%s %s" : "%s %s - %s", map_kind_words[f->kind],
+             names[f->a], f->b == MAP_NONE ? "" : names[f->b]);
+}
+
+/* ---- JSON ---- */
+
+static void write_head(struct json *j, const struct map_record *r)
+{
+    const struct map_head *h = &r->head;
+    json_text(j, "schema", "weft-map");
+    json_count(j, "version", 1);
+    json_text(j, "weft", core_version());
+    json_text(j, "commit", core_commit());
+    json_open(j, "command", '[');
+    for (int i = 0; i < h->argc; i++)
+        json_text(j, NULL, h->argv[i]);
+    json_close(j, ']');
+    json_text(j, "begun", h->begun);
+    json_text(j, "ended", h->ended);
+    json_text(j, "test", h->test);
+    json_text(j, "time", h->time);
+    json_count(j, "size", h->size);
+    json_open(j, "fabric", '{');
+    json_text(j, "device", h->device);
+    json_text(j, "form", h->form);
+    json_close(j, '}');
+    json_open(j, "launch", '{');
+    json_text(j, "muster", h->how);
+    json_count(j, "ranks", r->nodes);
+    json_count(j, "hosts", r->hosts);
+    json_bool(j, "trusted", h->trusted);
+    json_close(j, '}');
+}
+
+static void write_schedule(struct json *j, const struct map_record *r)
+{
+    char seed[24];
+    snprintf(seed, sizeof seed, "%016" PRIx64, r->plan.seed);
+    json_open(j, "schedule", '{');
+    json_text(j, "seed", seed);
+    json_count(j, "rounds", r->plan.rounds);
+    json_count(j, "partners", r->head.partners);
+    json_count(j, "again", r->head.again);
+    json_count(j, "at_once", r->plan.at_once);
+    json_count(j, "slot_ms", r->head.slot_ms);
+    json_count(j, "iterations", r->head.iterations);
+    json_close(j, '}');
+}
+
+/* What was judged of a node; NULL: it was not suspect. */
+static const struct map_finding *judged(const struct map_record *r, uint32_t node)
+{
+    for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++)
+        if (r->verdicts->all[i].kind == MAP_NODE && r->verdicts->all[i].a == node)
+            return &r->verdicts->all[i];
+    return NULL;
+}
+
+static void write_node(struct json *j, const struct map_record *r, uint32_t i)
+{
+    const struct map_model *m = r->model;
+    const struct map_finding *f = judged(r, i);
+    bool known = m && m->pairs[i];
+    json_open(j, NULL, '{');
+    json_text(j, "name", r->names[i]);
+    json_text(j, "group", r->groups > 1 ? r->group_names[r->group_of[i]] : NULL);
+    json_text(j, "state", r->struck[i] ? "lost" : "present");
+    json_count(j, "pairs", m ? m->pairs[i] : 0);
+    json_number(j, "effect_percent", known ? 100 * expm1(m->effects[i]) : NAN);
+    json_number(j, "p50_us", map_share(&r->histograms[i], 0.5));
+    json_number(j, "p99_us", map_share(&r->histograms[i], 0.99));
+    json_text(j, "verdict", f ? map_verdict_words[f->verdict] : NULL);
+    json_close(j, '}');
+}
+
+static void write_nodes(struct json *j, const struct map_record *r)
+{
+    json_open(j, "nodes", '[');
+    for (uint32_t i = 0; i < r->nodes; i++)
+        write_node(j, r, i);
+    json_close(j, ']');
+    json_open(j, "groups", '[');
+    for (uint32_t i = 0; i < r->groups && r->groups > 1; i++)
+        json_text(j, NULL, r->group_names[i]);
+    json_close(j, ']');
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct map_cell *x = *(const struct map_cell *const *)a;
+    const struct map_cell *y = *(const struct map_cell *const *)b;
+    return (x->p50_us < y->p50_us) - (x->p50_us > y->p50_us);
+}
+
+static void write_cell(struct json *j, const struct map_cell *c)
+{
+    json_open(j, NULL, '{');
+    json_count(j, "a", c->a);
+    json_count(j, "b", c->b);
+    json_count(j, "round", c->round);
+    json_count(j, "count", c->count);
+    json_number(j, "min_us", (double)c->min_us);
+    json_number(j, "p50_us", (double)c->p50_us);
+    json_number(j, "p99_us", (double)c->p99_us);
+    json_number(j, "max_us", (double)c->max_us);
+    json_close(j, '}');
+}
+
+static int write_pairs(struct json *j, const struct map_record *r)
+{
+    size_t count = r->first.count;
+    const struct map_cell **order = calloc(count + 1, sizeof *order);
+    if (!order)
+        return fail(-ENOMEM, "no memory for %zu pairs", count);
+    for (size_t i = 0; i < count; i++)
+        order[i] = &r->first.all[i];
+    if (r->nodes > MAP_ALL_PAIRS) {
+        qsort(order, count, sizeof *order, by_time);
+        count = count < MAP_WORST_PAIRS ? count : MAP_WORST_PAIRS;
+    }
+    json_count(j, "pairs_measured", r->first.count);
+    json_open(j, "pairs", '[');
+    for (size_t i = 0; i < count; i++)
+        write_cell(j, order[i]);
+    json_close(j, ']');
+    free(order);
+    return 0;
+}
+
+static void write_findings(struct json *j, const struct map_record *r)
+{
+    json_open(j, "findings", '[');
+    for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++) {
+        const struct map_finding *f = &r->verdicts->all[i];
+        json_open(j, NULL, '{');
+        json_text(j, "kind", map_kind_words[f->kind]);
+        json_count(j, "a", f->a);
+        if (f->b != MAP_NONE)
+            json_count(j, "b", f->b);
+        json_text(j, "verdict", map_verdict_words[f->verdict]);
+        json_number(j, "first_percent", 100 * f->first);
+        json_number(j, "effect_percent", 100 * f->effect);
+        json_number(j, "low_percent", 100 * f->low);
+        json_number(j, "high_percent", 100 * f->high);
+        json_count(j, "cells", f->cells);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void write_model(struct json *j, const struct map_record *r)
+{
+    static const double effects[] = {0.05, 0.1, 0.15, 0.2};
+    json_open(j, "model", '{');
+    json_number(j, "noise_percent", r->model ? 100 * r->model->noise : NAN);
+    json_number(j, "min_effect_percent", 100 * r->head.min_effect);
+    json_open(j, "power", '[');
+    for (size_t i = 0; i < LENGTH(effects) && r->verdicts; i++) {
+        json_open(j, NULL, '{');
+        json_number(j, "effect_percent", 100 * effects[i]);
+        json_number(j, "probability", map_power(r->verdicts, effects[i]));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+    json_close(j, '}');
+}
+
+/* Of the whole map; every sample was counted at two nodes. */
+static void write_histogram(struct json *j, const struct map_record *r)
+{
+    json_open(j, "histogram", '[');
+    for (size_t bucket = 0; bucket < MAP_BUCKETS; bucket++) {
+        double low, high;
+        uint64_t count = 0;
+        for (uint32_t i = 0; i < r->nodes; i++)
+            count += r->histograms[i].buckets[bucket];
+        if (!count)
+            continue;
+        map_bounds(bucket, &low, &high);
+        json_open(j, NULL, '{');
+        json_number(j, "low_us", low);
+        json_number(j, "high_us", high);
+        json_count(j, "count", count / 2);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void write_lost(struct json *j, const struct map_record *r)
+{
+    for (int pairs = 0; pairs < 2; pairs++) {
+        json_open(j, pairs ? "failed" : "lost", '[');
+        for (size_t i = 0; i < r->lost_count; i++) {
+            const struct map_lost *lost = &r->lost[i];
+            if ((lost->b != MAP_NONE) != pairs)
+                continue;
+            json_open(j, NULL, '{');
+            json_count(j, pairs ? "a" : "node", lost->a);
+            if (pairs)
+                json_count(j, "b", lost->b);
+            json_count(j, "round", lost->round);
+            json_text(j, "reason", lost->reason);
+            json_close(j, '}');
+        }
+        json_close(j, ']');
+    }
+}
+
+static int write_document(const struct map_record *r, FILE *out)
+{
+    struct json j = {.out = out, .lines = 2};
+    json_open(&j, NULL, '{');
+    write_head(&j, r);
+    write_schedule(&j, r);
+    write_nodes(&j, r);
+    int status = write_pairs(&j, r);
+    write_findings(&j, r);
+    write_model(&j, r);
+    write_histogram(&j, r);
+    write_lost(&j, r);
+    json_open(&j, "ending", '{');
+    json_count(&j, "code", (uint64_t)r->code);
+    json_text(&j, "reason", r->ending);
+    json_close(&j, '}');
+    json_close(&j, '}');
+    fputc('\n', out);
+    return status;
+}
+
+/* ---- CSV and cells ---- */
+
+static int write_csv(const struct map_record *r, FILE *out)
+{
+    fputs("a,b,round,count,min_us,p50_us,p99_us,max_us\n", out);
+    for (size_t i = 0; i < r->first.count; i++) {
+        const struct map_cell *c = &r->first.all[i];
+        csv_field(out, r->names[c->a], strlen(r->names[c->a]));
+        csv_field(out, r->names[c->b], strlen(r->names[c->b]));
+        fprintf(out, "%u,%u,%.4f,%.4f,%.4f,%.4f\n", c->round, c->count, (double)c->min_us,
+                (double)c->p50_us, (double)c->p99_us, (double)c->max_us);
+    }
+    return 0;
+}
+
+/* Every measurement of every stage: a line of numbers, nodes by number. */
+static int write_cells(const struct map_record *r, FILE *out)
+{
+    const struct map_cells *stages[] = {&r->first, &r->second, &r->third};
+    fputs("# weft-cells 1: stage a b round count min_us p50_us p99_us max_us\n", out);
+    for (uint32_t i = 0; i < r->nodes; i++)
+        fprintf(out, "# node %u %s\n", i, r->names[i]);
+    for (size_t stage = 0; stage < LENGTH(stages); stage++)
+        for (size_t i = 0; i < stages[stage]->count; i++) {
+            const struct map_cell *c = &stages[stage]->all[i];
+            fprintf(out, "%zu %u %u %u %u %.6g %.6g %.6g %.6g\n", stage + 1, c->a, c->b, c->round,
+                    c->count, (double)c->min_us, (double)c->p50_us, (double)c->p99_us,
+                    (double)c->max_us);
+        }
+    return 0;
+}
+
+static int save(const struct map_record *r, const char *path,
+                int (*write)(const struct map_record *, FILE *))
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&bytes, &length);
+    if (!out)
+        return fail(-ENOMEM, "no memory for a document");
+    int status = write(r, out);
+    if (fclose(out) && !status)
+        status = fail(-ENOMEM, "no memory for a document");
+    if (!status)
+        status = save_write(path, bytes, length);
+    free(bytes);
+    return status;
+}
+
+int map_save_json(const struct map_record *r, const char *path)
+{
+    return save(r, path, write_document);
+}
+
+int map_save_csv(const struct map_record *r, const char *path)
+{
+    return save(r, path, write_csv);
+}
+
+int map_save_cells(const struct map_record *r, const char *path)
+{
+    return save(r, path, write_cells);
+}

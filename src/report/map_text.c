@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A map as a transcript: what was run, the heat map, what is slow, and what could not have been
+ * found. */
+#include "report/maps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { WHAT = 28 };
+
+static int by_float(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_head(const struct map_record *r, FILE *out)
+{
+    const struct map_head *h = &r->head;
+    char size[32];
+    unit_bytes_text(h->size, size, sizeof size);
+    fprintf(out, "%u ranks on %u host%s", r->nodes, r->hosts, r->hosts == 1 ? "" : "s");
+    if (r->groups > 1)
+        fprintf(out, " in %u groups", r->groups);
+    fprintf(out, " (%s%s), %s, %s of %s, %zu pairs in %u rounds", h->how,
+            h->trusted ? "" : ", no secret", h->device, h->test, size, r->first.count,
+            r->plan.rounds);
+    if (r->plan.turns > 1)
+        fprintf(out, ", %u at once", r->plan.at_once);
+    fputc('\n', out);
+}
+
+/* All pairs together. */
+static int print_pairs(const struct map_record *r, FILE *out)
+{
+    struct map_histogram all = {{0}};
+    char text[4][32];
+    size_t count = r->first.count;
+    float *medians = malloc((count + 1) * sizeof *medians);
+    if (!medians)
+        return fail(-ENOMEM, "no memory for %zu pairs", count);
+    for (size_t i = 0; i < count; i++)
+        medians[i] = r->first.all[i].p50_us;
+    for (uint32_t i = 0; i < r->nodes; i++)
+        for (size_t k = 0; k < MAP_BUCKETS; k++)
+            all.buckets[k] += r->histograms[i].buckets[k];
+    qsort(medians, count, sizeof *medians, by_float);
+    if (count) {
+        unit_us((double)medians[count / 2], text[0], sizeof text[0]);
+        unit_us((double)medians[0], text[1], sizeof text[1]);
+        unit_us((double)medians[count - 1], text[2], sizeof text[2]);
+        unit_us(map_share(&all, 0.99), text[3], sizeof text[3]);
+        fprintf(out, "Pairs, %s: p50 %s us (%s to %s), p99 %s us", r->head.time, text[0], text[1],
+                text[2], text[3]);
+        if (r->model)
+            fprintf(out, "; noise of a pair %.1f %%", 100 * r->model->noise);
+        fputc('\n', out);
+    }
+    free(medians);
+    return 0;
+}
+
+static int print_heat(const struct map_record *r, uint32_t columns, FILE *out)
+{
+    uint32_t *order = calloc(r->nodes + 1U, sizeof *order);
+    const char **names = calloc(r->nodes + 1U, sizeof *names);
+    int status = order && names ? 0 : fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    for (uint32_t i = 0; i < r->nodes && !status; i++) {
+        order[i] = i;
+        names[i] = r->names[i];
+    }
+    if (!status && r->model)
+        status = map_order(r->model, order);
+    struct map_heat heat = {.cells = &r->first,
+                            .metric = MAP_P50,
+                            .order = order,
+                            .names = names,
+                            .columns = columns,
+                            .colour = true};
+    if (!status)
+        status = map_heat(&heat, out);
+    free(order);
+    free(names);
+    return status;
+}
+
+/* ---- what is slow ---- */
+
+static void print_finding(const struct map_record *r, const struct map_finding *f, FILE *out)
+{
+    static const char *const words[] = {[MAP_SLOWER] = "slower",
+                                        [MAP_NOT_AGAIN] = "not again: load, not link",
+                                        [MAP_UNSURE] = "cannot tell: measured too seldom again"};
+    bool groups = f->kind == MAP_GROUP || f->kind == MAP_GROUP_PAIR;
+    char what[2 * MAP_NAME + 16], interval[64] = "-";
+    map_finding_text(r, f, what, sizeof what);
+    if (f->verdict != MAP_UNSURE)
+        snprintf(interval, sizeof interval, "%+.1f to %+.1f %%", 100 * f->low, 100 * f->high);
+    fprintf(out, "%-*s %+8.1f %% ", WHAT, what, 100 * f->first);
+    if (groups)
+        fprintf(out, "%10s", "");
+    else if (f->verdict == MAP_UNSURE)
+        fprintf(out, "%10s", "-");
+    else
+        fprintf(out, "%+8.1f %%", 100 * f->effect);
+    fprintf(out, "  %20s  %s\n", interval, words[f->verdict]);
+}
+
+/* Suspects that were not slow again are named only if they looked slow. */
+static bool worth(const struct map_record *r, const struct map_finding *f)
+{
+    return f->verdict == MAP_SLOWER || f->first >= r->head.min_effect;
+}
+
+static void print_findings(const struct map_record *r, FILE *out)
+{
+    bool titled = false;
+    for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++) {
+        if (!worth(r, &r->verdicts->all[i]))
+            continue;
+        if (!titled)
+            fprintf(out, "%-*s %10s %10s  %20s  %s\n", WHAT, "What", "First", "Again",
+                    "95% interval", "Verdict");
+        titled = true;
+        print_finding(r, &r->verdicts->all[i], out);
+    }
+}
+
+static void print_lost(const struct map_record *r, FILE *out)
+{
+    for (size_t i = 0; i < r->lost_count; i++) {
+        const struct map_lost *l = &r->lost[i];
+        if (l->b == MAP_NONE)
+            fprintf(out, "Lost: %s in round %u: %s\n", r->names[l->a], l->round, l->reason);
+        else
+            fprintf(out, "Failed: %s - %s in round %u: %s\n", r->names[l->a], r->names[l->b],
+                    l->round, l->reason);
+    }
+}
+
+static void print_power(const struct map_record *r, FILE *out)
+{
+    if (!r->verdicts)
+        return;
+    fprintf(out,
+            "A node %.0f %% slower would be found with probability %.2f; %.0f %%: %.2f; "
+            "%.0f %%: %.2f\n",
+            200 * r->head.min_effect, map_power(r->verdicts, 2 * r->head.min_effect),
+            300 * r->head.min_effect, map_power(r->verdicts, 3 * r->head.min_effect),
+            100 * r->head.min_effect, map_power(r->verdicts, r->head.min_effect));
+    if (!r->third.count)
+        fputs("A single slow pair could not be found: that needs all pairs\n", out);
+}
+
+int map_print(const struct map_record *r, uint32_t columns, FILE *out)
+{
+    print_head(r, out);
+    int status = print_pairs(r, out);
+    if (!status && columns)
+        status = print_heat(r, columns, out);
+    if (status)
+        return status;
+    print_findings(r, out);
+    print_lost(r, out);
+    print_power(r, out);
+    if (*r->ending)
+        fprintf(out, "%s\n", r->ending);
+    return report_flush(out);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft map, the schedule: three stages of steps, the same at every rank. All that one rank must
+ * know of another comes in the answers of turns, so that all of them compute the same. */
+#include "tool/map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READY_MS = 120000, CHOOSE_MS = 120000 }; /* loading libraries; fitting a large model */
+
+/* ---- who meets whom ---- */
+
+static bool takes_part(const struct map_rank *m, uint32_t rank)
+{
+    return rank < m->size && !m->out[rank] && group_alive(m->group, rank);
+}
+
+static uint32_t in_third(const struct map_rank *m, uint32_t whose)
+{
+    for (size_t i = 0; i < m->third_count; i++)
+        if (m->third[i].step == m->at.round && (m->third[i].a == whose || m->third[i].b == whose))
+            return m->third[i].a == whose ? m->third[i].b : m->third[i].a;
+    return MAP_NONE;
+}
+
+static uint32_t planned(const struct map_rank *m, uint32_t whose)
+{
+    uint32_t turn = m->at.turn, other = MAP_NONE;
+    if (whose >= m->size)
+        return MAP_NONE;
+    if (m->at.stage == MAP_FIRST)
+        other = map_partner(&m->plan, m->at.round, whose, &turn);
+    else if (m->at.stage == MAP_SECOND)
+        other = map_again_partner(&m->again, m->at.round, whose, &turn);
+    else
+        other = in_third(m, whose);
+    return turn == m->at.turn ? other : MAP_NONE;
+}
+
+uint32_t map_rank_partner(const struct map_rank *m, uint32_t whose)
+{
+    uint32_t other = planned(m, whose);
+    if (other == MAP_NONE || !takes_part(m, whose) || !takes_part(m, other))
+        return MAP_NONE;
+    bool host = strcmp(group_node(m->group, whose), group_node(m->group, other)) == 0;
+    return host && !m->one_host ? MAP_NONE : other;
+}
+
+/* ---- a step ---- */
+
+static int take_turn(struct map_rank *m, uint64_t allow_ms, const void *bytes, size_t length,
+                     group_decide decide, struct group_value *answer)
+{
+    struct group_value mine = {.bytes = bytes, .length = length};
+    return group_turn(m->group, allow_ms, m->at.round, &mine, m->lead ? decide : NULL, m->lead,
+                      answer);
+}
+
+static int step(struct map_rank *m)
+{
+    static struct map_value value;
+    const struct spec *spec = &m->request->options->spec;
+    uint32_t other = m->rank < m->size ? map_rank_partner(m, m->rank) : MAP_NONE;
+    memset(&value, 0, offsetof(struct map_value, list));
+    value.magic = MAP_MAGIC;
+    if (other != MAP_NONE)
+        map_pair(m, other, &value);
+    if (value.status == -EINTR)
+        return fail(-EINTR, "interrupted");
+    int status = take_turn(m, spec->count.duration_ms + spec->timeout_ms, &value,
+                           map_value_length(&value), map_lead_take, NULL);
+    m->at.step++;
+    return status;
+}
+
+static int stage(struct map_rank *m, enum map_stage which, uint32_t rounds, uint32_t turns)
+{
+    int status = 0;
+    m->at.stage = which;
+    for (m->at.round = 0; m->at.round < rounds && !status; m->at.round++)
+        for (m->at.turn = 0; m->at.turn < turns && !status; m->at.turn++)
+            status = step(m);
+    return status;
+}
+
+/* ---- before the first round ---- */
+
+/* Opens the device, once. */
+static void get_ready(struct map_rank *m, struct map_ready *ready)
+{
+    struct session *s = &m->session;
+    ready->magic = MAP_MAGIC;
+    if (m->rank < m->size)
+        ready->status = session_prepare(s, &m->offer, &m->request->options->spec, true);
+    if (ready->status)
+        snprintf(ready->why, sizeof ready->why, "%s", fail_reason());
+    if (!s->handle)
+        return;
+    session_device(s, ready->device, sizeof ready->device);
+    snprintf(ready->form, sizeof ready->form, "%s", s->facts.form);
+    snprintf(ready->self, sizeof ready->self, "%s", s->facts.self);
+}
+
+/* The seed, and who cannot take part. */
+static int read_start(struct map_rank *m, const struct group_value *answer)
+{
+    const struct map_request *r = m->request;
+    const uint32_t *words = answer->bytes;
+    size_t count = answer->length / sizeof *words;
+    if (answer->length % sizeof *words || count < 2)
+        return fail(-EPROTO, "the leader's plan cannot be read");
+    for (size_t i = 2; i < count; i++) {
+        if (words[i] >= m->size)
+            return fail(-EPROTO, "the leader's plan cannot be read");
+        m->out[words[i]] = true;
+    }
+    m->one_host = true;
+    for (uint32_t i = 1; i < m->size; i++)
+        m->one_host &= strcmp(group_node(m->group, i), group_node(m->group, 0)) == 0;
+    return map_plan(&m->plan, m->size, r->partners, (uint32_t)r->options->at_once,
+                    (uint64_t)words[1] << 32 | words[0]);
+}
+
+static int start(struct map_rank *m)
+{
+    static struct map_ready ready;
+    struct group_value answer = {0};
+    get_ready(m, &ready);
+    int status = take_turn(m, READY_MS, &ready, sizeof ready, map_lead_ready, &answer);
+    return status ? status : read_start(m, &answer);
+}
+
+/* ---- what is measured again ---- */
+
+/* Pairs that are measured again are nearly alone: few at once, and none shares a rank. Each is
+ * measured several times. */
+static int pack(struct map_rank *m, const uint32_t *pairs, size_t count)
+{
+    uint32_t at_once = m->size / 8 < m->plan.at_once ? m->size / 8 : m->plan.at_once;
+    size_t all = count * MAP_TIMES;
+    uint32_t *next = calloc(m->size + 1U, sizeof *next), *used = calloc(all + 1, sizeof *used);
+    m->third = calloc(all + 1, sizeof *m->third);
+    if (!next || !used || !m->third) {
+        free(next);
+        free(used);
+        return fail(-ENOMEM, "no memory for %zu pairs", count);
+    }
+    for (size_t i = 0; i < all; i++) {
+        uint32_t a = pairs[2 * (i % count)], b = pairs[2 * (i % count) + 1];
+        uint32_t at = next[a] > next[b] ? next[a] : next[b];
+        while (used[at] >= (at_once ? at_once : 1))
+            at++;
+        used[at]++;
+        next[a] = next[b] = at + 1;
+        m->third[i] = (struct map_meeting){a, b, at};
+        if (at >= m->third_steps)
+            m->third_steps = at + 1;
+    }
+    m->third_count = all;
+    free(next);
+    free(used);
+    return 0;
+}
+
+/* Suspects, and pairs: each a count and so many ranks or pairs of ranks. */
+static int read_again(struct map_rank *m, const struct group_value *answer)
+{
+    const uint32_t *words = answer->bytes;
+    size_t count = answer->length / sizeof *words;
+    bool *lost = calloc(m->size + 1U, sizeof *lost);
+    int status = lost ? 0 : fail(-ENOMEM, "no memory for %u ranks", m->size);
+    size_t suspects = count > 1 ? words[0] : 0;
+    if (!status &&
+        (count < 2 || suspects > m->size || count < 2 + suspects || (count - 2 - suspects) % 2 ||
+         (count - 2 - suspects) / 2 != words[1 + suspects]))
+        status = fail(-EPROTO, "the leader's second plan cannot be read");
+    for (size_t i = 2 + suspects; i < count && !status; i++)
+        if (words[i] >= m->size)
+            status = fail(-EPROTO, "the leader's second plan cannot be read");
+    for (uint32_t i = 0; i < m->size && !status; i++)
+        lost[i] = !takes_part(m, i);
+    if (!status && suspects)
+        status = map_again_open(&m->again, &m->plan, words + 1, (uint32_t)suspects,
+                                m->request->again, lost);
+    if (!status && words[1 + suspects])
+        status = pack(m, words + 2 + suspects, words[1 + suspects]);
+    free(lost);
+    return status;
+}
+
+static int choose_again(struct map_rank *m)
+{
+    struct group_value answer = {0};
+    int status = take_turn(m, CHOOSE_MS, NULL, 0, map_lead_choose, &answer);
+    return status ? status : read_again(m, &answer);
+}
+
+/* ---- all of it ---- */
+
+static int measure(struct map_rank *m)
+{
+    int status = start(m);
+    if (!status)
+        status = stage(m, MAP_FIRST, m->plan.rounds, m->plan.turns);
+    if (!status)
+        status = choose_again(m);
+    if (!status && m->again.ranks)
+        status = stage(m, MAP_SECOND, m->again.rounds, m->again.turns);
+    if (!status && m->third_count)
+        status = stage(m, MAP_THIRD, m->third_steps, 1);
+    if (m->lead)
+        m->lead->complete = !status;
+    return status;
+}
+
+int map_measure(struct map_rank *m)
+{
+    m->rank = group_measures(m->group) ? group_rank(m->group) : group_size(m->group);
+    m->size = group_size(m->group);
+    m->out = calloc(m->size + 1U, sizeof *m->out);
+    if (!m->out)
+        return fail(-ENOMEM, "no memory for %u ranks", m->size);
+    session_init(&m->session);
+    int status = m->lead ? map_lead_open(m->lead, m) : 0;
+    if (!status)
+        status = measure(m);
+    if (m->lead)
+        status = map_lead_judge(m->lead, status);
+    session_close(&m->session, 0);
+    map_again_close(&m->again);
+    free(m->third);
+    free(m->out);
+    return status;
+}

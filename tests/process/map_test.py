@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weft map on one machine, over null, which does what it is told: the slow rank is named and nothing
+else, equal ranks are equal, and documents are what the schema says. With --full, twenty maps."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+import schema
+import tap
+from tap import check, ended, equal, run, test
+
+WEFT = tap.tool_path("weft")
+LIMIT_S = 300  # on a machine that does twenty other things
+FULL = "--full" in sys.argv
+SLOW = "null:delay=20us,extra=2us,slow=5,rank=%r"
+QUICK = ("-n", "20", "--at-once", "1", "--partners", "all+8")
+
+
+def map_of(ranks, *args, code=None):
+    path = os.path.join(tap.folder(), "map.json")
+    process = run(WEFT, "map", "--local", str(ranks), "--timeout", "60", "--json", path, *args,
+                  limit=LIMIT_S)
+    check(code is None or process.code == code, f"exit code {process.code}, {code} is wanted",
+          process)
+    with open(path, encoding="utf-8") as file:
+        return process, schema.read(file.read(), "weft-map")
+
+
+def named(document):
+    """What is slower: [(kind, numbers of nodes)]."""
+    return [(f["kind"], f["a"], f.get("b")) for f in document["findings"]
+            if f["verdict"] == "slower"]
+
+
+def quiet_map(device, code):
+    """A map that could tell. On a machine that does other things, most say that they cannot."""
+    for _ in range(4):
+        process, document = map_of(24, "-d", device, *QUICK)
+        if process.code != 5:
+            check(process.code == code, f"exit code {process.code}, {code} is wanted", process)
+            return process, document
+    return tap.skip("other work on this machine hid the slow rank in every attempt: "
+                    f"{os.getloadavg()[0]:.0f} processes")
+
+
+def slow_rank_is_named():
+    process, document = quiet_map(SLOW, 3)
+    equal(named(document), [("node", 5, None)], process)
+    return process, document
+
+
+def equal_ranks_are_equal():
+    process, document = quiet_map("null:delay=20us", 0)
+    equal(named(document), [], process)
+
+
+def tries(what, count, wanted):
+    good = 0
+    for _ in range(count):
+        try:
+            what()
+            good += 1
+        except tap.Failure as why:
+            tap.note(str(why)[-1500:])
+    check(good >= wanted, f"{good} of {count} maps hold")
+
+
+if FULL:
+    @test
+    def nineteen_of_twenty_maps_name_the_slow_rank_and_nothing_else():
+        tries(slow_rank_is_named, 20, 19)
+
+    @test
+    def nineteen_of_twenty_maps_of_equal_ranks_name_none():
+        tries(equal_ranks_are_equal, 20, 19)
+
+    tap.main(1)
+    sys.exit()
+
+
+@test
+def a_rank_whose_pairs_are_slower_by_a_tenth_is_named_and_nothing_else():
+    process, document = slow_rank_is_named()
+    check("slower" in process.out and "would be found with probability" in process.out, process)
+    check("\x1b" not in process.out, "colours in a pipe", process)
+    equal(document["pairs_measured"], 276)
+    pairs = {(p["a"], p["b"]) for p in document["pairs"]}
+    equal(pairs, {(a, b) for a in range(24) for b in range(a + 1, 24)}, "all pairs, once")
+    tap.between(document["nodes"][5]["effect_percent"], 8, 12, "a programmed 10 %")
+    check(document["model"]["power"][1]["probability"] > 0.8, document["model"])
+
+
+@test
+def equal_ranks_exit_with_0():
+    equal_ranks_are_equal()
+
+
+@test
+def sixty_four_ranks_give_a_complete_map():
+    path = os.path.join(tap.folder(), "cells")
+    process, document = map_of(64, "-d", "null:delay=5us", "-n", "3", "--partners", "4+2",
+                               "--timeout", "120", "--cells", path)
+    equal(document["lost"], [], process)
+    equal(document["failed"], [], process)
+    equal(document["pairs_measured"], 4 * 32, process)
+    check("A single slow pair could not be found" in process.out, process)
+    with open(path, encoding="utf-8") as file:
+        first = [line for line in file if line.startswith("1 ")]
+    equal(len(first), 4 * 32)
+
+
+@test
+def an_odd_number_of_ranks_and_any_test_of_the_suite():
+    for what, device in (("put_bw", "cxi0"), ("read_lat", "cxi0"), ("send_bw", "null:delay=1us")):
+        process, document = map_of(3, "-t", what, "-s", "4K", "-d", device, "-n", "20")
+        equal(document["pairs_measured"], 3, process)
+        equal((document["failed"], document["lost"]), ([], []), process)
+
+
+@test
+def groups_come_from_a_file():
+    groups = tap.file_with("# the cluster\n" + "".join(
+        f"{os.uname().nodename}:{i} {'east' if i < 3 else 'west'}\n" for i in range(5)))
+    _, document = map_of(6, "-d", "null:delay=2us", "-n", "5", "--groups", groups)
+    equal(document["groups"], ["east", "west", "other"])
+    equal([node["group"] for node in document["nodes"]],
+          ["east"] * 3 + ["west"] * 2 + ["other"])
+
+
+@test
+def csv_has_a_line_per_pair_and_json_on_standard_output_stands_alone():
+    path = os.path.join(tap.folder(), "pairs.csv")
+    process = run(WEFT, "map", "--local", "4", "-d", "null", "-n", "5", "--timeout", "60",
+                  "--csv", path, "--json", "-", limit=LIMIT_S)
+    equal(schema.read(process.out, "weft-map")["launch"]["muster"], "local", process)
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    equal(lines[0], "a,b,round,count,min_us,p50_us,p99_us,max_us")
+    equal(len(lines), 1 + 6)
+
+
+@test
+def usage_errors_are_one_sentence():
+    for args, words in ((("--local", "4", "-t", "fly"), "--test is not known"),
+                        (("--local", "1"), "--local"),
+                        (("--local", "4", "--partners", "x"), "is not K or K+K2"),
+                        (("--local", "4", "--min-effect", "many"), "is not a percentage"),
+                        (("--local", "4", "-s", "8:64"), "a map is of one size"),
+                        (("--local", "4", "--slot", "5", "-n", "3"), "give one of them"),
+                        (("--local", "4", "stray"), "unexpected argument"),
+                        ((), "no ranks")):
+        process = run(WEFT, "map", *args)
+        check(process.code == 2 and words in process.err, words, process)
+        equal(len(process.err.splitlines()), 1, process)
+        equal(process.out, "", process)
+
+
+@test
+def a_device_that_nobody_has_is_said_once():
+    process = ended(run(WEFT, "map", "--local", "4", "-d", "cxi9", "-n", "3"), 1)
+    equal(len(process.err.splitlines()), 1, process)
+    check('no device "cxi9" here' in process.err, process)
+
+
+tap.main(1)
