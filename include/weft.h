@@ -99,6 +99,11 @@ struct weft_params {
     int tag_unexpected;   /* they are posted when their message has come, not before */
     const char *counters; /* of the ends' network devices, read before and after each size: "usual",
                              "errors", or names with commas between them; NULL: none */
+    const char *pieces;   /* ping-pong and stream of tag: bytes of the pieces of a message, at most
+                             32, together its size: "512,512", or "512:2"; NULL: in one */
+    uint64_t piece_stride; /* from the beginning of a piece to that of the next; 0: they follow each
+                              other */
+    int gather, scatter;   /* sends are made of these pieces; receives are */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */

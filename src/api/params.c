@@ -22,6 +22,7 @@ static void to_param(const struct opt *row, const struct spec *spec, struct weft
         name = opt_choice_name(row, *(const int *)field);
         memcpy(param, &name, sizeof name);
         break;
+    case OPT_AMOUNTS:
     case OPT_TEXT: /* none by default */
         break;
     case OPT_FLAG:
@@ -88,6 +89,7 @@ static bool typed(const struct opt *row, const struct weft_params *params, char 
     const uint64_t *number = (const uint64_t *)(const void *)param;
     switch (row->type) {
     case OPT_CHOICE:
+    case OPT_AMOUNTS:
     case OPT_TEXT:
         memcpy(&name, param, sizeof name);
         snprintf(text, room, "%s", name ? name : "");
@@ -121,7 +123,7 @@ int params_spec(const struct weft_params *params, struct spec *spec)
     int status = check_percentiles(params);
     spec_defaults(spec);
     for (const struct opt *row = spec_rows; row->name && !status; row++) {
-        char text[COUNTERS_WHICH + 1];
+        char text[512];
         if (row->param && typed(row, params, text, sizeof text))
             status = opt_assign(&set, row, text, OPT_BY_USER);
     }

@@ -39,7 +39,10 @@ enum {
     OP_REPEATS = 128,   /* within one sample it does without its `before` */
     OP_ARRIVES = 256,   /* what comes in completes here: where nobody answers, its echo does */
     OP_AUTOMATIC = 512, /* the fabric chooses the layout, by size */
-    OP_SETTLES = 1024   /* streams: may complete here alone, if a flush follows */
+    OP_SETTLES = 1024,  /* streams: may complete here alone, if a flush follows */
+    OP_EMPTY = 2048,    /* may be of no bytes */
+    OP_GATHERS = 4096,  /* what is sent may lie in pieces */
+    OP_SCATTERS = 8192  /* so may what is received */
 };
 
 /* Initiator, outside the timing, around an operation that is then alone and whose data is checked;

@@ -118,6 +118,22 @@ static int can_leave_out(const struct session *s, const struct spec *spec, const
     return 0;
 }
 
+/* Messages in pieces: the verbs that send and receive them. */
+static int can_pieces(const struct session *s, const struct spec *spec, const struct op *op)
+{
+    const struct spec_pieces *asked = &spec->data.pieces;
+    unsigned receives = op->verbs & (VERB(TRECV) | VERB(RECV) | VERB(STREAM_RECV));
+    unsigned needed = (asked->gather ? 1U << op->verb : 0) | (asked->scatter ? receives : 0);
+    for (unsigned verb = 0; verb < VERBS; verb++)
+        if (needed & ~s->facts.pieces & 1U << verb)
+            return fail(-ENOTSUP, "%s: %s takes a message in one piece only%s%s", form_of(s),
+                        fabric_verb_name((enum verb)verb), s->facts.why_no_pieces ? ": " : "",
+                        s->facts.why_no_pieces ? s->facts.why_no_pieces : "");
+    if (needed && session_any_gpu(s))
+        return fail(-ENOTSUP, "%s: pieces of a message are in host memory only", form_of(s));
+    return 0;
+}
+
 int session_can(const struct session *s, const struct spec *spec)
 {
     const struct op *op = op_of(spec);
@@ -134,6 +150,8 @@ int session_can(const struct session *s, const struct spec *spec)
         return fail(-ENOTSUP, "%s: nobody is there to answer %s in %s", form_of(s), op_called(spec),
                     method->name);
     status = can_sleep(s, spec, op, method);
+    if (!status)
+        status = can_pieces(s, spec, op);
     if (!status)
         status = can_leave_out(s, spec, op, method);
     if (!status && spec->data.layout && !(op->traits & OP_NO_LAYOUTS))

@@ -88,7 +88,7 @@ int run_backoff(struct run *run, struct backoff *backoff)
     backoff->polls++;
     if (run->nap.on && !backoff->room)
         return backoff_asleep(run, backoff);
-    if (run->yields && backoff->polls % POLLS_PER_YIELD == 0)
+    if (run->nap.yields && backoff->polls % POLLS_PER_YIELD == 0)
         sched_yield();
     if (backoff->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
         return 0;
@@ -107,7 +107,7 @@ int run_idle_slowly(struct run *run)
             sched_yield();
         return got ? got : looks;
     }
-    if (++f->idle % (run->yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
+    if (++f->idle % (run->nap.yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
         sched_yield();
     return 0;
 }

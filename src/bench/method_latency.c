@@ -115,7 +115,7 @@ static int wait_gap(struct run *run, struct pace *pace, uint64_t end)
             return what;
         if (run->nap.on)
             sleep_gap(run, pace->gap - (now - end));
-        else if (run->yields)
+        else if (run->nap.yields)
             sched_yield();
     }
     return TURN_ON;
@@ -254,7 +254,7 @@ static void preview_gap(const struct run *run)
     uint64_t gap_ns = run->spec->pace.gap_ns;
     gap_ns = gap_ns < preview_gap_ns ? gap_ns : preview_gap_ns;
     for (uint64_t since_ns = clock_ns(); clock_ns() - since_ns < gap_ns;)
-        if (run->yields)
+        if (run->nap.yields)
             sched_yield();
 }
 

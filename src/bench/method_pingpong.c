@@ -11,7 +11,7 @@ enum { LOOKS = 8 };
 static inline int look(struct run *run, uint64_t number)
 {
     int got = run->op->pingpong.arrived(run, number);
-    for (int i = 1; !got && i < LOOKS && !run->yields; i++)
+    for (int i = 1; !got && i < LOOKS && !run->nap.yields; i++)
         got = run->op->pingpong.arrived(run, number);
     return got;
 }

@@ -26,6 +26,7 @@ static int am_prepare(struct run *run)
                       .at = run->spec->data.apart ? 0 : header_bytes(run),
                       .length = run->spec->data.apart ? run->size : run->size - header_bytes(run),
                       .header_bytes = header_bytes(run),
+                      .pieces = run->pieces.gather,
                       .how = run_hints(run)};
     /* There and back needs no acknowledgements. */
     run->flight.ack = (struct xfer){.local = run->legs == 1 ? &s->buffer : NULL,
@@ -76,6 +77,13 @@ static int am_check(const struct spec *spec)
     bool other_header = data->am_header != sizeof(uint64_t);
     if (data->apart)
         return 0;
+    if (!spec->size.min)
+        return fail(-EINVAL,
+                    "size is out of range: \"0\" (accepted: 1 to %u, where its header is "
+                    "part of an active message)",
+                    UINT32_MAX);
+    if (data->pieces.gather)
+        return fail(-EINVAL, "pieces are for a header that is not part of the message");
     bool zcopy = data->layout ? data->layout - 1 == LAYOUT_ZCOPY : other_header;
     if (data->layout - 1 == LAYOUT_SHORT && spec->size.min < sizeof(uint64_t))
         return fail(-EINVAL,
@@ -108,7 +116,8 @@ static int am_can(const struct spec *spec, const struct fabric_facts *facts, con
 const struct op op_am = {.name = "am",
                          .verb = VERB_AM,
                          .verbs = VERB(AM),
-                         .traits = OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_ARRIVES,
+                         .traits = OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_ARRIVES | OP_EMPTY |
+                                   OP_GATHERS,
                          .check = am_check,
                          .can = am_can,
                          .prepare = am_prepare,

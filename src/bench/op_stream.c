@@ -48,7 +48,10 @@ static int stream_prepare(struct run *run)
 {
     struct session *s = run->session;
     run->verb = run->fabric->stream_send;
-    run->xfer = (struct xfer){.local = &s->buffer, .length = run->size, .how = run_hints(run)};
+    run->xfer = (struct xfer){.local = &s->buffer,
+                              .length = run->size,
+                              .pieces = run->pieces.gather,
+                              .how = run_hints(run)};
     run->flight.ack = (struct xfer){
         .local = one_way(run) ? &s->buffer : NULL, .id = ID_ACK, .header_bytes = sizeof(uint64_t)};
     run->flight.ack_every = (run->spec->pace.window + 1) / 2;
@@ -122,7 +125,8 @@ static void stream_label(const struct spec *spec, char *text, size_t room)
 const struct op op_stream = {.name = "stream",
                              .verb = VERB_STREAM_SEND,
                              .verbs = VERB(STREAM_SEND) | VERB(STREAM_RECV) | VERB(AM),
-                             .traits = OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_AUTOMATIC,
+                             .traits =
+                                 OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_AUTOMATIC | OP_GATHERS,
                              .label = stream_label,
                              .can = stream_can,
                              .start = stream_start,

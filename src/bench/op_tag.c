@@ -32,6 +32,7 @@ static struct xfer receive_of(const struct run *run)
     return (struct xfer){.local = &run->session->buffer,
                          .at = run->receive_at,
                          .length = (size_t)run->spec->size.max,
+                         .pieces = run->pieces.scatter,
                          .tag = the_tag,
                          .mask = run->spec->tag.wildcard ? 0 : UINT64_MAX,
                          .id = ID_RECEIVE};
@@ -69,6 +70,7 @@ static int tag_prepare(struct run *run)
     run->verb = run->fabric->tsend;
     run->xfer = (struct xfer){.local = &s->buffer,
                               .length = run->size,
+                              .pieces = run->pieces.gather,
                               .tag = the_tag,
                               .how = run_hints(run) | (run->spec->tag.sync ? HINT(SYNC) : 0)};
     run->flight.ack = (struct xfer){.local = streams(run) ? &s->buffer : NULL,
@@ -169,8 +171,8 @@ static void tag_label(const struct spec *spec, char *text, size_t room)
 const struct op op_tag = {.name = "tag",
                           .verb = VERB_TSEND,
                           .verbs = VERB(TSEND) | VERB(TRECV) | VERB(AM),
-                          .traits =
-                              OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_ARRIVES | OP_AUTOMATIC,
+                          .traits = OP_STREAMS | OP_NEEDS_ACK | OP_HALVES | OP_ARRIVES |
+                                    OP_AUTOMATIC | OP_EMPTY | OP_GATHERS | OP_SCATTERS,
                           .label = tag_label,
                           .check = tag_check,
                           .can = tag_can,

@@ -2,6 +2,7 @@
 /* Data for --verify: every word depends on the iteration and on its place, so a byte that is old,
  * missing or elsewhere is found. Worked on in pieces, with a sign of life between them. */
 #include "bench/run.h"
+#include "fabric/pieces.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -43,12 +44,24 @@ static int visit(struct run *run, uint64_t made, uint64_t number, size_t base, s
     return status;
 }
 
+/* The pieces that a message at base lies in; NULL: in one. */
+static const struct fabric_pieces *pieces_of(const struct run *run, size_t base)
+{
+    return run->receive_at && base == run->receive_at ? run->pieces.scatter : run->pieces.gather;
+}
+
 static int fill_piece(struct run *run, uint64_t number, size_t base, size_t at, const void *piece,
                       size_t length)
 {
     (void)number;
     struct region *buffer = &run->session->buffer;
-    return buffer->kind->fill(buffer, base + at, piece, length);
+    int status = 0;
+    for (size_t done = 0, left; done < length && !status; done += left) {
+        size_t place = pieces_find(pieces_of(run, base), at + done, &left);
+        left = left < length - done ? left : length - done;
+        status = buffer->kind->fill(buffer, base + place, (const char *)piece + done, left);
+    }
+    return status;
 }
 
 static int differs(const struct run *run, uint64_t number, size_t at, const unsigned char *found,
@@ -69,7 +82,12 @@ static int check_piece(struct run *run, uint64_t number, size_t base, size_t at,
 {
     unsigned char found[PIECE_WORDS * sizeof(uint64_t)];
     struct region *buffer = &run->session->buffer;
-    int status = buffer->kind->peek(buffer, base + at, found, length);
+    int status = 0;
+    for (size_t done = 0, left; done < length && !status; done += left) {
+        size_t place = pieces_find(pieces_of(run, base), at + done, &left);
+        left = left < length - done ? left : length - done;
+        status = buffer->kind->peek(buffer, base + place, found + done, left);
+    }
     if (status || memcmp(found, piece, length) == 0)
         return status;
     return differs(run, number, at, found, piece, length);

@@ -33,7 +33,8 @@ size_t run_receive_at(const struct spec *spec)
 {
     if (method_of(spec)->lists)
         return list_receive_at(spec);
-    size_t half = spec->size.max < LEAST_HALF ? LEAST_HALF : (size_t)spec->size.max;
+    size_t extent = spec_extent(spec, (size_t)spec->size.max);
+    size_t half = extent < LEAST_HALF ? LEAST_HALF : extent;
     bool halves = method_of(spec)->ucx || op_of(spec)->traits & OP_HALVES;
     return halves ? rounded(half) : 0;
 }
@@ -293,12 +294,15 @@ static int all_sizes(struct run *run)
     struct interference before;
     int status = 0;
     interference_now(&before);
-    for (uint64_t size = spec->size.min; size; size = spec_next_size(spec, size))
+    uint64_t size = spec->size.min;
+    do
         progress->sizes++;
-    for (uint64_t size = spec->size.min; size && !status; size = spec_next_size(spec, size)) {
+    while ((size = spec_next_size(spec, size)));
+    size = spec->size.min;
+    do {
         status = one_size(run, (size_t)size);
         progress->done++;
-    }
+    } while (!status && (size = spec_next_size(spec, size)));
     if (!status)
         status = peer_barrier(run->session->peer, "end", NULL, NULL);
     if (!status && run->session->cpu.roams)
@@ -369,12 +373,15 @@ static int measure(struct session *s, const struct spec *spec, struct report *re
                       .method = method_of(spec),
                       .session = s,
                       .out = {.report = report}};
+    spec_fill_pieces(spec, &run.pieces.list);
+    run.pieces.gather = spec->data.pieces.gather ? &run.pieces.list : NULL;
+    run.pieces.scatter = spec->data.pieces.scatter ? &run.pieces.list : NULL;
     int status = initiates(&run) ? meter_open(&run) : 0;
     if (!status)
         status = session_connect(s);
     if (!status)
         status = run_nap_open(&run);
-    run.yields = s->cpu.yields || s->cpu.crowded;
+    run.nap.yields = s->cpu.yields || s->cpu.crowded;
     run.inbox = s->buffer.gpu ? NULL : s->buffer.address + run.receive_at;
     if (!status)
         status = connected(&run);

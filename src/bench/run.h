@@ -36,10 +36,17 @@ struct backoff {
     bool armed; /* nothing was found before the fabric was armed: the next look decides */
 };
 
-/* Waits that sleep: on the fabric's descriptor. */
+/* How waits go on: they sleep on the fabric's descriptor, or take turns. */
 struct nap {
     bool on;
     int fd;
+    bool yields; /* both ends on one CPU */
+};
+
+/* A message in pieces. */
+struct run_pieces {
+    struct fabric_pieces list;
+    const struct fabric_pieces *gather, *scatter; /* of what is sent and received; NULL: in one */
 };
 
 /* ---- the time of a run, in ticks: what is printed is computed when it is printed ---- */
@@ -80,9 +87,9 @@ struct run {
     size_t receive_at; /* where the half to receive into begins, in both buffers; 0: no halves */
     const char *inbox; /* where what the other end writes is looked for; NULL: in a GPU's memory */
     unsigned legs;
-    bool yields; /* both ends on one CPU */
     bool verify; /* of the spec, near at hand */
     struct nap nap;
+    struct run_pieces pieces;
     _Alignas(16) char own[64]; /* the op's */
     struct meter meter;
     const struct method *method;

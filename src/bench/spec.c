@@ -23,7 +23,7 @@ const struct opt spec_rows[] = {
      .choices = method_names, .fallback = "ping-pong", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_BOTH_WAYS] = {.name = "both_ways", .type = OPT_FLAG, FIELD(both_ways), PARAM(both_ways),
      .flags = OPT_SHARED | OPT_SETTING},
-    [SPEC_SIZE] = {.name = "size", .type = OPT_SIZES, FIELD(size), PARAM(size), .min = 1,
+    [SPEC_SIZE] = {.name = "size", .type = OPT_SIZES, FIELD(size), PARAM(size),
      .max = UINT32_MAX, .fallback = "8", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_TIMEOUT] = {.name = "timeout_ms", .type = OPT_NUMBER, FIELD(timeout_ms),
      PARAM(timeout_ms), .min = 1, .max = 86400000, .fallback = "10000", .flags = OPT_SHARED | OPT_SETTING},
@@ -60,6 +60,14 @@ const struct opt spec_rows[] = {
      .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_VERIFY] = {.name = "verify", .type = OPT_FLAG, FIELD(data.verify), PARAM(verify),
      .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_PIECES] = {.name = "pieces", .type = OPT_AMOUNTS, FIELD(data.pieces.sizes), PARAM(pieces),
+     .min = 1, .max = UINT32_MAX, .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_STRIDE] = {.name = "piece_stride", .type = OPT_AMOUNT, FIELD(data.pieces.stride),
+     PARAM(piece_stride), .max = UINT32_MAX, .fallback = "0", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_GATHER] = {.name = "gather", .type = OPT_FLAG, FIELD(data.pieces.gather), PARAM(gather),
+     .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_SCATTER] = {.name = "scatter", .type = OPT_FLAG, FIELD(data.pieces.scatter),
+     PARAM(scatter), .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_UNRESTRICTED] = {.name = "unrestricted", .type = OPT_FLAG, FIELD(hints.unrestricted),
      PARAM(unrestricted), .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_NO_IDC] = {.name = "no_idc", .type = OPT_FLAG, FIELD(hints.no_idc), PARAM(no_idc),
@@ -145,7 +153,7 @@ int spec_decode(struct spec *spec, const struct msg *text)
 int spec_compare(const struct spec *client, const struct spec *server)
 {
     for (const struct opt *row = spec_rows; row->name; row++) {
-        char here[64], there[64];
+        char here[512], there[512];
         opt_format(row, client, here, sizeof here);
         opt_format(row, server, there, sizeof there);
         if (row->flags & OPT_SHARED && strcmp(here, there) != 0)
@@ -160,13 +168,72 @@ int spec_compare(const struct spec *client, const struct spec *server)
 /* ---- rules ---- */
 
 /* The smallest size and the largest must both be possible in between. */
-static int check_sizes(const struct spec *spec)
+static int check_sizes(const struct spec *spec, const struct op *op, const struct method *method)
 {
-    if (!spec->size.min || spec->size.max > UINT32_MAX || spec->size.min > spec->size.max)
-        return fail(-EINVAL, "a message of %" PRIu64 " bytes: 1 to %u are possible",
+    bool empty = !spec->size.max && op->traits & OP_EMPTY && method->ucx;
+    if ((!spec->size.min && !empty) || spec->size.max > UINT32_MAX ||
+        spec->size.min > spec->size.max)
+        return fail(-EINVAL, "size is out of range: \"%" PRIu64 "\" (accepted: 1 to %u)",
                     spec->size.min ? spec->size.max : 0, UINT32_MAX);
     return 0;
 }
+
+/* ---- pieces ---- */
+
+size_t spec_extent(const struct spec *spec, size_t size)
+{
+    const struct spec_pieces *p = &spec->data.pieces;
+    uint64_t count = p->sizes.count;
+    bool apart = (p->gather || p->scatter) && p->stride && count;
+    return apart ? (size_t)((count - 1) * p->stride + p->sizes.list[count - 1]) : size;
+}
+
+void spec_fill_pieces(const struct spec *spec, struct fabric_pieces *pieces)
+{
+    const struct spec_pieces *p = &spec->data.pieces;
+    size_t at = 0;
+    pieces->count = (unsigned)p->sizes.count;
+    for (unsigned i = 0; i < pieces->count; i++) {
+        pieces->list[i].at = p->stride ? i * (size_t)p->stride : at;
+        pieces->list[i].length = (size_t)p->sizes.list[i];
+        at += pieces->list[i].length;
+    }
+}
+
+static int check_pieces(const struct spec *spec, const struct op *op, const struct method *method)
+{
+    const struct spec_pieces *p = &spec->data.pieces;
+    uint64_t sum = 0;
+    if (!p->gather && !p->scatter)
+        return 0;
+    if (!method->ucx || (p->gather && !(op->traits & OP_GATHERS)) ||
+        (p->scatter && !(op->traits & OP_SCATTERS)))
+        return fail(-EINVAL, "%s in %s cannot be %s pieces", op_called(spec), method->name,
+                    p->gather && !(op->traits & OP_GATHERS) ? "sent from" : "received into");
+    if (!p->sizes.count || p->sizes.count > FABRIC_PIECES)
+        return fail(-EINVAL, "a message of %" PRIu64 " pieces: 1 to %d are possible",
+                    p->sizes.count, FABRIC_PIECES);
+    for (uint64_t i = 0; i < p->sizes.count; i++) {
+        if (!p->sizes.list[i])
+            return fail(-EINVAL, "a piece of 0 bytes: at least 1");
+        if (p->sizes.list[i] > UINT32_MAX || (p->stride && p->sizes.list[i] > p->stride))
+            return fail(-EINVAL,
+                        "a piece of %" PRIu64 " bytes does not fit into a stride of %" PRIu64,
+                        p->sizes.list[i], p->stride);
+        sum += p->sizes.list[i];
+    }
+    if (spec->size.min != sum || spec->size.max != sum)
+        return fail(-EINVAL, "pieces of %" PRIu64 " bytes together for a message of %" PRIu64, sum,
+                    spec->size.max);
+    if (spec_extent(spec, 0) > UINT32_MAX)
+        return fail(-EINVAL, "pieces over %zu bytes: %u are possible", spec_extent(spec, 0),
+                    UINT32_MAX);
+    if (p->scatter && spec->data.lend)
+        return fail(-EINVAL, "what is lent is not received into pieces");
+    return 0;
+}
+
+/* ---- more rules ---- */
 
 /* A choice is a place in its row's list, or 0. */
 static int check_choices(const struct spec *spec)
@@ -259,7 +326,9 @@ int spec_check(const struct spec *spec)
     if (!status && method->check)
         status = method->check(spec, op);
     if (!status)
-        status = check_sizes(spec);
+        status = check_sizes(spec, op, method);
+    if (!status)
+        status = check_pieces(spec, op, method);
     if (!status)
         status = check_counts(spec);
     if (!status)

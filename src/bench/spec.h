@@ -7,7 +7,7 @@
 
 #include "core/counters.h"
 #include "core/opt.h"
-#include "fabric/amo.h"
+#include "fabric/facts.h"
 
 /* How much is measured. */
 struct spec_count {
@@ -25,6 +25,13 @@ struct spec_pace {
     uint64_t list;        /* lists: how many are waited for together */
 };
 
+/* A message that does not lie in one piece: the bytes of each, so far apart. */
+struct spec_pieces {
+    struct opt_amounts sizes; /* of one message, all together its size */
+    uint64_t stride;          /* from the beginning of one to the next; 0: they follow each other */
+    bool gather, scatter;     /* sends are made of them; receives are */
+};
+
 /* The bytes. */
 struct spec_data {
     int layout;         /* 1 + enum layout; 0: the first there is for the size */
@@ -35,6 +42,7 @@ struct spec_data {
     bool copies;        /* what arrives as an active message is copied */
     bool lend;          /* a stream's bytes are taken where the fabric has them */
     bool verify;        /* check them */
+    struct spec_pieces pieces;
 };
 
 /* Requests to the NIC; a fabric may not honour them, and says so. */
@@ -112,6 +120,10 @@ enum spec_row {
     SPEC_COPIES,
     SPEC_LEND,
     SPEC_VERIFY,
+    SPEC_PIECES,
+    SPEC_STRIDE,
+    SPEC_GATHER,
+    SPEC_SCATTER,
     SPEC_UNRESTRICTED,
     SPEC_NO_IDC,
     SPEC_NO_LL,
@@ -158,6 +170,12 @@ int spec_compare(const struct spec *client, const struct spec *server);
 
 /* Lists: bytes of all places together. */
 size_t spec_list_bytes(const struct spec *spec);
+
+/* Bytes from the beginning of a message of so many to its end, with what lies between its pieces.
+ */
+size_t spec_extent(const struct spec *spec, size_t size);
+/* Its pieces, if any end has them. */
+void spec_fill_pieces(const struct spec *spec, struct fabric_pieces *pieces);
 
 /* Where the operations of a list lie: so many places, so far apart. Otherwise there is one. */
 struct slots {

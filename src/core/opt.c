@@ -86,7 +86,7 @@ static int bad(const struct opt *row, const char *what, const char *value, const
 
 static int to_number(const struct opt *row, const char *text, uint64_t *number)
 {
-    bool amount = row->type == OPT_AMOUNT;
+    bool amount = row->type == OPT_AMOUNT || row->type == OPT_AMOUNTS;
     const char *accepted =
         amount ? "accepted: %llu to %llu, with K, M or G for 1024s" : "accepted: %llu to %llu";
     if (amount ? unit_bytes(text, number) : unit_number(text, number))
@@ -122,6 +122,31 @@ static int to_pair(const struct opt *row, const char *text, int64_t pair[2])
                        (unsigned long long)row->max);
     pair[0] = (int64_t)value[0];
     pair[1] = comma ? (int64_t)value[1] : -1;
+    return 0;
+}
+
+static int to_amounts(const struct opt *row, const char *text, struct opt_amounts *amounts)
+{
+    struct opt_amounts found = {0};
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char part[32];
+        uint64_t amount, times = 1;
+        size_t length = strcspn(at, ",");
+        snprintf(part, sizeof part, "%.*s", (int)length, at);
+        char *colon = strchr(part, ':');
+        if (colon)
+            *colon++ = '\0';
+        int status = to_number(row, length < sizeof part ? part : text, &amount);
+        if (status)
+            return status;
+        if ((colon && unit_number(colon, &times)) || !times ||
+            times > OPT_AMOUNTS_MOST - found.count)
+            return bad(row, "has too many parts", text, "accepted: 1 to %d, as A,B or A:N",
+                       OPT_AMOUNTS_MOST);
+        while (times--)
+            found.list[found.count++] = amount;
+    }
+    *amounts = found;
     return 0;
 }
 
@@ -241,6 +266,8 @@ static int to_field(const struct opt *row, void *field, const char *text)
         return to_pair(row, text, field);
     case OPT_SIZES:
         return to_sizes(row, text, field);
+    case OPT_AMOUNTS:
+        return to_amounts(row, text, field);
     case OPT_TIME:
         if (unit_time(text, &number))
             return bad(row, "is not a time", text, "such as 500ns, 2us, 1ms");
@@ -286,6 +313,9 @@ static void to_nothing(const struct opt *row, void *field)
     case OPT_SIZES:
         *(struct opt_range *)field = (struct opt_range){0, 0};
         break;
+    case OPT_AMOUNTS:
+        *(struct opt_amounts *)field = (struct opt_amounts){0};
+        break;
     case OPT_CHOICE:
         *(int *)field = 0;
         break;
@@ -321,6 +351,14 @@ void opt_defaults(struct opt_set *set)
     for (const struct opt *row = opt_next(set, NULL); row; row = opt_next(set, row))
         if (row->type != OPT_LINE)
             to_default(set, row);
+}
+
+static void format_amounts(const struct opt_amounts *amounts, char *text, size_t room)
+{
+    size_t used = 0;
+    for (uint64_t i = 0; i < amounts->count && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s%llu", i ? "," : "",
+                                 (unsigned long long)amounts->list[i]);
 }
 
 void opt_format(const struct opt *given, const void *base, char *text, size_t room)
@@ -359,6 +397,9 @@ void opt_format(const struct opt *given, const void *base, char *text, size_t ro
         else
             snprintf(text, room, "%llu:%llu", (unsigned long long)range->min,
                      (unsigned long long)range->max);
+        break;
+    case OPT_AMOUNTS:
+        format_amounts(field, text, room);
         break;
     case OPT_TIME:
         snprintf(text, room, "%llups", (unsigned long long)*(const uint64_t *)field);

@@ -15,16 +15,22 @@ enum opt_type {
     OPT_PAIR,  /* int64_t[2], "A" or "A,B"; -1 when not given; where there are choices, A may be one
                   of them: OPT_WORD minus its place */
     OPT_SIZES, /* struct opt_range, "MIN" or "MIN:MAX" */
-    OPT_TIME,  /* uint64_t picoseconds */
-    OPT_CHOICE, /* int: 1 + place in choices, any case; 0 when not given */
-    OPT_TEXT,   /* char[max], max counting the NUL */
-    OPT_LINE    /* no option: a line of the header only */
+    OPT_AMOUNTS, /* struct opt_amounts, "A,B:N,...": amounts, one of them N times */
+    OPT_TIME,    /* uint64_t picoseconds */
+    OPT_CHOICE,  /* int: 1 + place in choices, any case; 0 when not given */
+    OPT_TEXT,    /* char[max], max counting the NUL */
+    OPT_LINE     /* no option: a line of the header only */
 };
 
 enum { OPT_WORD = -2 };
 
 struct opt_range {
     uint64_t min, max;
+};
+
+enum { OPT_AMOUNTS_MOST = 32 };
+struct opt_amounts {
+    uint64_t count, list[OPT_AMOUNTS_MOST];
 };
 
 enum {

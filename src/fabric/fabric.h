@@ -8,7 +8,7 @@
 
 #include "fabric/facts.h"
 
-enum { FABRIC_ABI = 11 };
+enum { FABRIC_ABI = 12 };
 
 struct fabric_want {
     const char *device; /* what follows "FABRIC:" */

@@ -64,6 +64,16 @@ struct remote {
     void *own; /* the fabric's */
 };
 
+/* A message in several pieces, in their order: the bytes of each, and where it begins, counted from
+ * xfer.at. */
+enum { FABRIC_PIECES = 32 };
+struct fabric_pieces {
+    unsigned count;
+    struct {
+        size_t at, length;
+    } list[FABRIC_PIECES];
+};
+
 /* One operation, filled once a size, outside the timing. */
 struct xfer {
     struct region *local;
@@ -78,6 +88,9 @@ struct xfer {
                             first eight it is zeroes. SHORT takes 8 */
     uint64_t tag;        /* of a tagged message, within facts.tag_bits */
     uint64_t mask;       /* trecv, tprobe: the bits of it that must agree; 0: any tag */
+    /* NULL: length bytes at `at`. Otherwise they lie, or are to lie, in these pieces, which are
+     * length together, and are not changed before the operation is over. */
+    const struct fabric_pieces *pieces;
     struct {
         uint8_t op, type, compare_op, fetch;
         const void *operand, *compare;
@@ -132,6 +145,8 @@ struct fabric_facts {
     const char *why_no_layouts;        /* NULL: one can be asked for; else the fabric chooses */
     size_t max_header;                 /* of an active message in layout ZCOPY */
     unsigned depth;                    /* operations in flight */
+    unsigned pieces;                   /* verbs whose bytes may lie in pieces here, bits */
+    const char *why_no_pieces;         /* of the others, if there is a reason */
     uint64_t tag_bits;                 /* that tags may have */
     unsigned max_unexpected;           /* tagged messages kept without a receive */
     const char *why_no_probe;          /* NULL: tprobe works, if tagged messages do */

@@ -10,7 +10,8 @@ enum { VALUE = 4096 };
 static void add_value(struct json *j, const struct opt *row, const char *text)
 {
     enum opt_type type = opt_whole(row).type;
-    bool counts = type == OPT_NUMBER || type == OPT_AMOUNT || type == OPT_INDEX;
+    bool counts =
+        type == OPT_NUMBER || type == OPT_AMOUNT || type == OPT_AMOUNTS || type == OPT_INDEX;
     uint64_t number;
     if (type == OPT_FLAG)
         json_bool(j, "value", *text == '1');

@@ -41,7 +41,7 @@ const char *const cxi_huge[] = {"2M", "1G", NULL};
      .help = "Number of iterations to run (default: {default})", \
      .header = AT_ITERS, .label = "Iterations", .show = cxi_show_iters}
 #define SIZES(usual, tools) \
-    {.letter = 's', .name = "size", OF(SIZE), \
+    {.letter = 's', .name = "size", OF(SIZE), .min = 1, .max = UINT32_MAX, \
      .fallback = (usual), .word = "MIN[:MAX]", .takes = (tools), \
      .refusal = "Invalid size: {value}", \
      .help = "{Op} size or range to use (default: {default})\n" \

@@ -14,6 +14,7 @@ enum { PERF_MEMORY = 40, PERF_RANK = 16 }; /* room for -m and -R */
 /* Choices. */
 enum { PERF_FORM_UCX = 2, PERF_MPI_OFF = 1, PERF_MPI_ON = 2 };
 enum { PERF_STREAM_LENDS = 2, PERF_WAIT_SLEEP = 2 };
+extern const char *const perf_layouts[]; /* first those of the fabrics */
 
 struct perftest {
     struct spec spec; /* first: rows `of` the spec's fill it */
@@ -23,9 +24,10 @@ struct perftest {
     char cpu[CPUS_TEXT]; /* as cpus.h has it */
     int thread_mode;     /* accepted: every thread has a handle of its own */
     uint64_t port, wait_s, outstanding;
-    int wait_mode, stream_mode, form, mpi; /* choices */
-    struct opt_range sizes;                /* min is 0: -s */
-    char rank[PERF_RANK];                  /* "": the median */
+    int wait_mode, stream_mode, form, mpi, layout; /* choices */
+    struct opt_amounts size;                       /* of the pieces of a message */
+    struct opt_range sizes;                        /* min is 0: -s */
+    char rank[PERF_RANK];                          /* "": the median */
     bool ipv6, quiet;
     bool grouped, final_only, csv, loop, local, loopback, list, help, version;
     char batch[4096], bind[256];

@@ -19,12 +19,14 @@ static void *be_server(void *arg)
     return NULL;
 }
 
-/* It takes transport, device and threads from each test, as lines of a batch may name others. */
+/* It takes the threads from each test, and so it does the transport, where lines of a batch may
+ * name others. */
 static void set_up(struct command *server, const struct command *c)
 {
     session_init(&server->session);
     server->options = c->options;
-    server->options.transport[0] = server->options.device[0] = '\0';
+    if (c->product.count)
+        server->options.transport[0] = '\0';
     server->set = (struct opt_set){.rows = perf_rows, .base = &server->options};
     server->cpus.ends[0] = c->cpus.ends[PEER_SERVER];
 }

@@ -68,6 +68,8 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
                                            "Use copy-out API (cannot used for atomics).",
                                            "Use zero-copy API (cannot used for atomics)."};
 
+const char *const perf_layouts[] = {"short",      "bcopy",      "zcopy",   "contig",        "iov",
+                                    "contig,iov", "iov,contig", "iov,iov", "contig,contig", NULL};
 static const char *const forms[] = {"weft", "ucx", NULL};
 static const char *const no_yes[] = {"0", "1", NULL};
 static const char *const stream_modes[] = {"recv", "recv_data", NULL};
@@ -84,7 +86,8 @@ static const char *const thread_modes[] = {"single", "serialized", "multi", NULL
 const struct opt perf_rows[] = {
     {.letter = 't', .name = "test", .type = OPT_CHOICE, FIELD(test), .choices = perf_test_names,
      .word = "<test>", TEST, .help = "Test to run."},
-    {.letter = 'D', .name = "layout", OF(LAYOUT), .word = "<layout>", TEST, .help = "Data layout."},
+    {.letter = 'D', .name = "layout", .type = OPT_CHOICE, FIELD(layout), .choices = perf_layouts,
+     .word = "<layout>", TEST, .help = "Data layout."},
     {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
      .word = "<device>", .takes = PERF_TEST,
      .help = "Device to use for testing."},
@@ -94,7 +97,7 @@ const struct opt perf_rows[] = {
      .takes = PERF_RUN, .help = "Set affinity to this CPU. (off)"},
     {.letter = 'n', .name = "iters", OF(ITERATIONS), .fallback = "1000000", .word = "<iters>", TEST,
      .help = "Number of iterations to run. ({default})"},
-    {.letter = 's', .name = "size", OF(SIZE), .type = OPT_AMOUNT,
+    {.letter = 's', .name = "size", .type = OPT_AMOUNTS, FIELD(size), .max = UINT32_MAX,
      .fallback = "8", .word = "<size>", TEST, .help = "Message size. ({default})"},
     {.letter = 'H', .name = "am-header", OF(AM_HEADER), .fallback = "8", .word = "<size>", TEST, .help = "AM Header size. ({default})"},
     {.letter = 'w', .name = "warmup", OF(WARMUP), .fallback = "10000", .word = "<iters>", TEST,
@@ -150,6 +153,9 @@ const struct opt perf_rows[] = {
              "effect, every thread has an endpoint of its own"},
     {.name = "bidir", OF(BOTH_WAYS), OURS_TEST,
      .help = "Both ends send at once (not for *_lat)"},
+    {.letter = 'i', .name = "stride", OF(STRIDE), .fallback = "0", .word = "BYTES", OURS_TEST,
+     .help = "-D iov: from one piece of a message to the next;\n"
+             "0: they follow each other (default: {default})"},
     {.letter = 'C', .name = "wildcard", OF(TAG_WILDCARD), OURS_TEST,
      .help = "tag_*: receives take any tag"},
     {.letter = 'U', .name = "unexpected", OF(TAG_UNEXPECTED), OURS_TEST,

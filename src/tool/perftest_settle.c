@@ -119,6 +119,22 @@ static int assign(struct spec *spec, enum spec_row row, const char *text)
     return text ? opt_assign(&set, &spec_rows[row], text, OPT_BY_DEFAULT) : 0;
 }
 
+/* -s has the pieces of a message, which -D may leave in one. */
+static void settle_pieces(struct spec *spec, const struct perftest *o)
+{
+    const char *layout = o->layout ? perf_layouts[o->layout - 1] : "";
+    const char *comma = strchr(layout, ',');
+    struct spec_pieces *pieces = &spec->data.pieces;
+    spec->data.layout = o->layout <= LAYOUTS ? o->layout : 0;
+    pieces->gather = strncmp(layout, "iov", 3) == 0;
+    pieces->scatter = comma && strcmp(comma, ",iov") == 0;
+    pieces->sizes = pieces->gather || pieces->scatter ? o->size : (struct opt_amounts){0};
+    spec->size.min = 0;
+    for (uint64_t i = 0; i < o->size.count; i++)
+        spec->size.min += o->size.list[i];
+    spec->size.max = spec->size.min;
+}
+
 /* The value of an atomic is as long as the message. */
 static int settle_atomic(struct spec *spec, const struct perf_test *test)
 {
@@ -160,7 +176,7 @@ int perf_settle(struct opt_set *set)
     spec->pace.outstanding = o->outstanding;
     if (opt_origin(set, most) == OPT_BY_DEFAULT && test->outstanding != 1)
         opt_resolved(set, "outstanding", "test");
-    spec->size.max = spec->size.min;
+    settle_pieces(spec, o);
     spec->local.ignore_mismatch = spec->local.ucx_words = true;
     spec->amo.fetching = test->kind & PERF_FETCHES;
     spec->tag.sync = test->kind & PERF_SYNC;

@@ -202,9 +202,9 @@ static const struct topic general_topic = {general_tests, LENGTH(general_tests)}
 /* All topics are one group: a second one would begin a second list in the output. */
 static int run_topics(const char *name)
 {
-    const struct topic *const topics[] = {&general_topic, &write_topic,  &read_topic, &send_topic,
-                                          &stream_topic,  &atomic_topic, &am_topic,   &leave_topic,
-                                          &list_topic,    &event_topic,  &tag_topic};
+    const struct topic *const topics[] = {
+        &general_topic, &write_topic, &read_topic, &send_topic,  &stream_topic, &atomic_topic,
+        &am_topic,      &leave_topic, &list_topic, &event_topic, &tag_topic,    &pieces_topic};
     struct CMUnitTest tests[256];
     size_t count = 0;
     for (size_t i = 0; i < LENGTH(topics); i++)

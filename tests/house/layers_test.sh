@@ -27,7 +27,7 @@ allowed() {
 doors_of() {
     case $1 in
     core) echo "core.h clock.h counters.h cpu.h child.h machine.h opt.h secret.h" ;;
-    fabric) echo "fabric.h facts.h amo.h choose.h" ;;
+    fabric) echo "fabric.h facts.h amo.h choose.h pieces.h" ;;
     peer) echo "peer.h group.h" ;;
     bench) echo "bench.h spec.h stats.h session.h team.h" ;;
     report) echo "report.h maps.h" ;;

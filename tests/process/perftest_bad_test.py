@@ -57,7 +57,7 @@ MALFORMED = {
     "-p": NO_NUMBER + ("65536", "http"),
     "-c": ("x", "-1", "0,1,", "1-0", ","),
     "-t": ("nosuch", "", "am", "am_lat ", "get,put_lat", "0"),
-    "-D": ("nosuch", "", "shor", "iov", "0"),
+    "-D": ("nosuch", "", "shor", "iow", "0"),
     "--duration": NO_NUMBER + ("1s",),
     "--interval": NO_NUMBER + ("0.5",),
     "--timeout": NO_NUMBER + ("0", "1s"),

@@ -54,5 +54,55 @@ def one_process_is_no_client_of_another():
     check("nothing" in one_sentence(process, "ucx_perftest"), process)
 
 
+# ---- pieces, and nothing ----
+
+def pieces(fabric):
+    lines = ["short -t tag_lat -s 3,5,7 -D iov,iov -i 9", "send -t tag_lat -s 512,512 -D iov,contig -i 8192",
+             "recv -t tag_lat -s 512,512 -D contig,iov", "long -t tag_bw -s 8192:4,1 -D iov,iov -i 10000",
+             "pulled -t tag_bw -s 40000,50000 -D iov", "sync -t tag_sync_bw -s 100:32 -D iov,iov -i 200",
+             "early -t tag_lat -s 9000,9000 -D iov,iov -U", "one -t tag_lat -s 16,16 -D contig,contig",
+             "alone -t tag_lat -s 64 -D iov,iov", "am -t ucp_am_lat -s 5,6 -D iov -i 100",
+             "am_long -t ucp_am_bw -s 9000,9000 -D iov -H 16",
+             "none -t tag_lat -s 0", "none_bw -t tag_bw -s 0", "none_am -t ucp_am_lat -s 0 -H 16",
+             "none_am_bw -t ucp_am_bw -s 0"]
+    if fabric != "soft":
+        lines += ["stream -t stream_lat -s 3,5 -D iov -i 9", "stream_bw -t stream_bw -s 20000,20000 -D iov"]
+    batch(fabric, lines, "--verify")
+
+
+for fabric in FABRICS:
+    add(f"messages in pieces and of nothing arrive whole on {fabric}", pieces, fabric)
+
+
+@test
+def wrong_data_in_pieces_is_noticed():
+    refused(1, "byte 0 is", "-x", "corrupts_all", "-t", "tag_lat", "-s", "32,32", "-D", "iov,iov", "-i", "64",
+            "--verify", "-n", "100")
+
+
+@test
+def pieces_that_make_no_sense_are_refused():
+    for code, words, args in (
+            (2, "a piece of 9 bytes does not fit into a stride of 8", ("tag_lat", "-s", "8,9", "-i", "8", "-D", "iov")),
+            (2, "--size has too many parts", ("tag_lat", "-s", "8:33")),
+            (2, "--size has too many parts", ("tag_lat", "-s", "8:0")),
+            (2, "--size is not a whole number", ("tag_lat", "-s", "8,x")),
+            (2, "--size is not a whole number", ("tag_lat", "-s", "8,")),
+            (2, "--layout is not known", ("tag_lat", "-D", "iov,iof")),
+            (2, "a piece of 0 bytes", ("tag_lat", "-s", "8,0", "-D", "iov")),
+            (2, "put in ping-pong cannot be sent from pieces", ("put_lat", "-s", "8,8", "-D", "iov")),
+            (2, "am in ping-pong cannot be received into pieces", ("ucp_am_lat", "-s", "8,8", "-D", "contig,iov")),
+            (2, "pieces are for a header that is not part of the message", ("am_lat", "-s", "8,8", "-D", "iov")),
+            (2, 'size is out of range: "0" (accepted: 1 to', ("put_lat", "-s", "0")),
+            (2, "where its header is part of an active message", ("am_lat", "-s", "0"))):
+        refused(code, words, "-x", "soft", "-t", *args)
+
+
+@test
+def a_fabric_without_pieces_says_so():
+    process = run(TOOL, "--loopback", *QUICK, "-x", "ofi:tcp", "-d", "lo", "-t", "tag_lat", "-s", "8,8", "-D", "iov")
+    check(process.code == 1 and ("in one piece only" in process.err or "not installed" in process.err), process)
+
+
 if __name__ == "__main__":
     tap.main()

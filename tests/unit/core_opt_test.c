@@ -876,6 +876,36 @@ static void opt_help_is_laid_out_in_two_columns(void **state)
     assert_int_equal(opt_help(&set, &write_words, 0, &text), -EMSGSIZE);
 }
 
+static void opt_amounts_are_a_list_some_of_it_several_times(void **state)
+{
+    static const struct opt list[] = {
+        {.name = "pieces", .type = OPT_AMOUNTS, .min = 1, .max = 8192}, {0}};
+    static const char *const good[][2] = {
+        {"8", "8"}, {"8,1K", "8,1024"}, {"3:2,1", "3,3,1"}, {"8192:1", "8192"}};
+    static const char *const bad[] = {
+        "",          ",",    "8,",  ",8",
+        "0",         "8193", "1:0", "1:33",
+        "1:16,2:17", "1:x",  "1:",  ":2",
+        "1:2:3",     "8;9",  "1 ",  "11111111111111111111111111111111111111"};
+    struct opt_amounts found;
+    struct opt_set set = {.rows = list, .base = &found};
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < LENGTH(good); i++) {
+        assert_int_equal(opt_assign(&set, list, good[i][0], OPT_BY_USER), 0);
+        opt_format(list, &found, text, sizeof text);
+        assert_string_equal(text, good[i][1]);
+    }
+    for (size_t i = 0; i < LENGTH(bad); i++)
+        if (!opt_assign(&set, list, bad[i], OPT_BY_USER))
+            fail_msg("\"%s\" was taken", bad[i]);
+    assert_int_equal(opt_assign(&set, list, "8191:32", OPT_BY_USER), 0);
+    opt_format(list, &found, text, sizeof text);
+    assert_int_equal(strlen(text), 32 * 5 - 1);
+    opt_clear(&set, list, OPT_BY_DEFAULT);
+    assert_int_equal(found.count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -912,6 +942,7 @@ int main(void)
         cmocka_unit_test(opt_decode_misses_a_row_that_has_a_default),
         cmocka_unit_test(opt_expand_replaces_its_three_marks),
         cmocka_unit_test(opt_expand_stays_within_its_room),
+        cmocka_unit_test(opt_amounts_are_a_list_some_of_it_several_times),
         cmocka_unit_test(opt_help_is_laid_out_in_two_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

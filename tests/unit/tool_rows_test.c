@@ -208,6 +208,8 @@ static void every_row_of_the_spec_is_an_option_of_some_tool(void **state)
     reached[SPEC_OP] = reached[SPEC_METHOD] = reached[SPEC_UCX_WORDS] = true;
     reached[SPEC_TAG_SYNC] = reached[SPEC_OUTSTANDING] = true;
     reached[SPEC_APART] = reached[SPEC_LEND] = true;
+    reached[SPEC_LAYOUT] = reached[SPEC_PIECES] = true;
+    reached[SPEC_GATHER] = reached[SPEC_SCATTER] = true;
     for (int i = 0; i < SPEC_ROWS; i++)
         if (!reached[i])
             fail_msg("no tool has an option for %s", spec_rows[i].name);

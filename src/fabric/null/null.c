@@ -117,6 +117,7 @@ static void describe(struct fabric_facts *facts, const struct settings *s)
                      VERB(TRECV),
         .gpu_layouts = (1U << LAYOUTS) - 1,
         .depth = DEPTH,
+        .pieces = VERB(AM) | VERB(TSEND) | VERB(TRECV),
         .tag_bits = UINT64_MAX,
         .max_unexpected = DEPTH,
         .why_no_events = "null does everything when it is polled",

@@ -2,6 +2,7 @@
 /* Active messages: no receive is posted, the data is handed out where it lies. A short one travels
  * in its line; others are copied into a slot, or, without a copy at this end, pulled by the other.
  */
+#include "fabric/pieces.h"
 #include "fabric/soft/wire.h"
 
 #include <errno.h>
@@ -18,6 +19,11 @@ struct placed {
     uint64_t word, first;
 };
 
+/* Of a message that is lent, its slot has the length of its header and the header, and if it is in
+ * pieces their list. */
+enum { LIST_AT = sizeof(uint64_t) + SOFT_HEADER_BYTES };
+#define LENT_PIECES (UINT64_C(1) << 31) /* among the bits of its entry */
+
 /* ---- out ---- */
 
 /* The payload into host memory. */
@@ -26,7 +32,10 @@ static inline int fetch(struct soft *soft, char *to, const struct xfer *x)
     const char *from = x->local->address + x->at;
     if (x->local->gpu)
         return soft_copy(soft, to, false, from, true, x->length);
-    memcpy(to, from, x->length);
+    if (x->pieces)
+        pieces_gather(to, from, x->pieces, 0, x->length);
+    else
+        memcpy(to, from, x->length);
     return 0;
 }
 
@@ -44,7 +53,11 @@ static inline int send_small(struct soft *soft, const struct xfer *x, size_t tot
     struct soft_mail *m = &soft->mail;
     struct small small = {.length = total};
     write_header(small.bytes, x);
-    memcpy(small.bytes + x->header_bytes, x->local->address + x->at, x->length);
+    if (x->pieces)
+        pieces_gather(small.bytes + x->header_bytes, x->local->address + x->at, x->pieces, 0,
+                      x->length);
+    else
+        memcpy(small.bytes + x->header_bytes, x->local->address + x->at, x->length);
     put(soft, m, CODE_AM_LINE, &small, sizeof small.length + total);
     return DONE;
 }
@@ -54,7 +67,7 @@ static inline int send_slot(struct soft *soft, const struct xfer *x, uint64_t to
     struct soft_mail *m = &soft->mail;
     unsigned number = next_slot(m);
     char *payload = m->channel->slots[m->side][number].payload;
-    const char *from = x->local->gpu ? payload : x->local->address + x->at;
+    const char *from = x->local->gpu || x->pieces ? payload : x->local->address + x->at;
     struct placed placed = {.word =
                                 total | (uint64_t)number << 32 | (uint64_t)x->header_bytes << 48,
                             .first = x->header};
@@ -82,6 +95,10 @@ static int lend(struct soft *soft, const struct xfer *x, size_t total)
     news.entry |= (uint64_t)number << 32;
     memcpy(slot, &header_bytes, sizeof header_bytes);
     write_header(slot + sizeof header_bytes, x);
+    if (x->pieces) {
+        soft_pieces_write(slot + LIST_AT, x);
+        news.entry |= LENT_PIECES;
+    }
     uint64_t at = m->lent_head++ % SOFT_QUEUE;
     m->lent[at].id = x->id;
     m->lent[at].length = total;
@@ -104,7 +121,9 @@ static int refuse(const struct soft *soft, const struct xfer *x)
                     SOFT_HEADER_BYTES);
     if (x->local->gpu && x->how & HINT(SHORT) && x->length)
         return fail(-ENOTSUP, "soft: a short active message cannot come from GPU memory");
-    if (x->length > x->local->length || x->at > x->local->length - x->length)
+    if (x->pieces && x->local->gpu)
+        return fail(-ENOTSUP, "soft: pieces of a message cannot be in GPU memory");
+    if (!pieces_fit(x))
         return fail(-ERANGE, "soft: %zu bytes at %zu of a buffer of %zu", x->length, x->at,
                     x->local->length);
     return fail(-EMSGSIZE,
@@ -118,7 +137,7 @@ static inline bool acceptable(const struct xfer *x, size_t total)
                   : x->how & HINT(ZCOPY) ? SOFT_PULL_BYTES
                                          : SOFT_SLOT_BYTES;
     return x->header_bytes <= SOFT_HEADER_BYTES && total <= most && total >= x->length &&
-           x->length <= x->local->length && x->at <= x->local->length - x->length &&
+           pieces_fit(x) && !(x->pieces && x->local->gpu) &&
            (!x->header_bytes || x->header_bytes >= sizeof x->header) &&
            !(x->local->gpu && x->how & HINT(SHORT) && x->length);
 }
@@ -204,21 +223,41 @@ static int take_slot(struct soft_mail *m, struct completion *completion, const c
     return 1;
 }
 
+static int fetch_pieces(const struct soft *soft, char *to, const struct news *news,
+                        const char *slot, uint64_t header_bytes)
+{
+    struct fabric_pieces pieces;
+    const char *base = soft->link.regions[news->entry].address;
+    size_t length = news->length - header_bytes;
+    if (soft->link.regions[news->entry].gpu)
+        return fail(-EPROTO, "soft: pieces of a message in GPU memory");
+    int status =
+        soft_pieces_read(&pieces, slot + LIST_AT, length, soft->link.regions[news->entry].length);
+    if (!status)
+        pieces_gather(to, base, &pieces, 0, length);
+    return status;
+}
+
 static int take_lent(struct soft *soft, struct completion *completion, const char *data)
 {
     struct soft_mail *m = &soft->mail;
     struct news news = load_news(data);
     uint64_t number = news.entry >> 32;
-    news.entry &= UINT32_MAX;
+    bool in_pieces = news.entry & LENT_PIECES;
+    news.entry &= LENT_PIECES - 1;
     const char *slot = m->channel->slots[!m->side][number % SOFT_SLOTS].payload;
     uint64_t header_bytes = load_word(slot, 0);
     if (header_bytes > SOFT_HEADER_BYTES || news.length > SOFT_PULL_BYTES ||
         header_bytes > news.length ||
-        !within(soft, news.entry, news.at, news.length - header_bytes))
+        !within(soft, news.entry, news.at, in_pieces ? 0 : news.length - header_bytes))
         return fail(-EPROTO, "soft: an active message outside the other end's memory");
     memcpy(m->arrival, slot + sizeof header_bytes, header_bytes);
     const char *from = soft->link.regions[news.entry].address + news.at;
-    if (soft->link.regions[news.entry].gpu) {
+    if (in_pieces) {
+        int status = fetch_pieces(soft, m->arrival + header_bytes, &news, slot, header_bytes);
+        if (status)
+            return status;
+    } else if (soft->link.regions[news.entry].gpu) {
         int status = soft_copy(soft, m->arrival + header_bytes, false, from, true,
                                news.length - header_bytes);
         if (status)

@@ -50,6 +50,7 @@ static void describe(const struct soft *soft, struct fabric_facts *facts)
                        [VERB_READ] = {0, SIZE_MAX, SIZE_MAX},
                        [VERB_AM] = {SOFT_IDC, SOFT_SLOT_BYTES, SOFT_PULL_BYTES}},
         .depth = SOFT_QUEUE,
+        .pieces = VERB(AM) | VERB(TSEND) | VERB(TRECV),
         .tag_bits = UINT64_MAX,
         .max_unexpected = SOFT_KEPT - 1,
         .amo_how = soft->wide ? "16 bytes by compare-and-swap" : "16 bytes under a lock",

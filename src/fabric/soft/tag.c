@@ -4,6 +4,7 @@
  * receive leaves its line for memory of our own, so that others can pass; when that is full it
  * stays in its line, and the sender runs out of lines. */
 #include "fabric/soft/tag.h"
+#include "fabric/pieces.h"
 #include "fabric/soft/wire.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 enum { LENGTH_BITS = 40, ASKED_AT = 48 };
 enum kind { TAG_LINE, TAG_SLOT, TAG_PULL, TAG_MATCHED };
 #define ANSWER  (UINT64_C(1) << 44) /* the sender waits for TAG_MATCHED */
+#define PIECES  (UINT64_C(1) << 45) /* TAG_PULL: a slot has the list of its pieces */
 #define KIND(k) ((uint64_t)(k) << LENGTH_BITS)
 
 /* In a line; what follows the tag is the payload, the slot, or where to pull from. */
@@ -82,7 +84,8 @@ static int refuse(const struct soft *soft, const struct xfer *x, const char *wha
 
 static inline bool acceptable(const struct soft *soft, const struct xfer *x)
 {
-    return soft->tags && soft->mail.channel && soft_fits(x) && !x->local->gpu;
+    return soft->tags && soft->mail.channel && !x->local->gpu && pieces_fit(x) &&
+           (!soft_immediate(x) || x->length <= SOFT_IDC);
 }
 
 /* A request that the other end answers with its number: -EAGAIN, or the bits of the word. */
@@ -106,12 +109,12 @@ static inline void send_line(struct soft *soft, const struct xfer *x, uint64_t a
     const char *from = x->local->address + x->at;
     line.word = KIND(TAG_LINE) | x->length | asked;
     line.tag = x->tag;
-    if (x->length == sizeof(uint64_t)) {
+    if (x->length == sizeof(uint64_t) && !x->pieces) {
         memcpy(line.bytes, from, sizeof(uint64_t));
         put(soft, &soft->mail, CODE_TAG, &line, BEFORE + sizeof(uint64_t));
         return;
     }
-    memcpy(line.bytes, from, x->length);
+    pieces_gather(line.bytes, from, x->pieces, 0, x->length);
     put(soft, &soft->mail, CODE_TAG, &line, BEFORE + x->length);
 }
 
@@ -124,16 +127,30 @@ static inline void send_news(struct soft *soft, const struct xfer *x, uint64_t w
     put(soft, &soft->mail, CODE_TAG, &line, BEFORE + sizeof where);
 }
 
+/* Of a message in pieces that is to be pulled, the list goes ahead. */
+static void send_list(struct soft *soft, const struct xfer *x, uint64_t asked)
+{
+    struct soft_mail *m = &soft->mail;
+    unsigned slot = next_slot(m);
+    soft_pieces_write(m->channel->slots[m->side][slot].payload, x);
+    send_news(soft, x, KIND(TAG_PULL) | PIECES | asked, slot | entry_of(soft, x->local) << AT_BITS);
+}
+
 /* What is longer than a line. */
 static int send_long(struct soft *soft, const struct xfer *x, uint64_t asked)
 {
     struct soft_mail *m = &soft->mail;
+    if (x->length > SOFT_SLOT_BYTES && x->pieces) {
+        send_list(soft, x, asked);
+        return LATER;
+    }
     if (x->length > SOFT_SLOT_BYTES) {
         send_news(soft, x, KIND(TAG_PULL) | asked, x->at | entry_of(soft, x->local) << AT_BITS);
         return LATER;
     }
     unsigned slot = next_slot(m);
-    memcpy(m->channel->slots[m->side][slot].payload, x->local->address + x->at, x->length);
+    pieces_gather(m->channel->slots[m->side][slot].payload, x->local->address + x->at, x->pieces, 0,
+                  x->length);
     send_news(soft, x, KIND(TAG_SLOT) | asked, slot);
     return asked ? LATER : DONE;
 }
@@ -257,6 +274,11 @@ static inline const char *source(const struct soft *soft, uint64_t word, const c
                    ? m->channel->slots[!m->side][where].payload
                    : NULL;
     uint64_t entry = where >> AT_BITS, at = where & MASK(AT_BITS);
+    if (word & PIECES)
+        return word & ANSWER && at < SOFT_SLOTS && within(soft, entry, 0, 0) &&
+                       !soft->link.regions[entry].gpu
+                   ? soft->link.regions[entry].address
+                   : NULL;
     return word & ANSWER && within(soft, entry, at, length) && !soft->link.regions[entry].gpu
                ? soft->link.regions[entry].address + at
                : NULL;
@@ -270,8 +292,20 @@ static void match(struct soft *soft, uint16_t number, const struct soft_wanted *
     note_work(soft);
 }
 
+/* The list of a message's pieces, in memory of ours before it is looked at. */
+static int keep_list(const struct soft *soft, struct soft_kept *kept, char *copy, uint64_t where)
+{
+    const struct soft_mail *m = &soft->mail;
+    const char *list = m->channel->slots[!m->side][where & MASK(AT_BITS)].payload;
+    struct fabric_pieces *pieces = (struct fabric_pieces *)(void *)copy;
+    kept->pieces = pieces;
+    return soft_pieces_read(pieces, list, length_of(kept->word),
+                            soft->link.regions[where >> AT_BITS].length);
+}
+
 /* Out of its line: the next one can be looked at. What is to be pulled stays where it is. */
-static int keep(struct soft *soft, uint64_t word, uint64_t tag, const char *from, uint64_t wanted)
+static int keep(struct soft *soft, uint64_t word, uint64_t tag, const char *from, uint64_t wanted,
+                uint64_t where)
 {
     struct soft_tags *t = soft->tags;
     if (t->free_count <= (wanted == t->wanted_head))
@@ -282,6 +316,10 @@ static int keep(struct soft *soft, uint64_t word, uint64_t tag, const char *from
     if (kind_of(word) != TAG_PULL) {
         memcpy(t->copies[number], from, length_of(word));
         kept->from = t->copies[number];
+    } else if (word & PIECES) {
+        int status = keep_list(soft, kept, t->copies[number], where);
+        if (status)
+            return status;
     }
     taken(&soft->mail);
     if (wanted != t->wanted_head) {
@@ -306,13 +344,13 @@ int soft_tag_take(struct soft *soft, struct completion *completion, const char *
         return fail(-EPROTO, "soft: a tagged message longer than its place");
     uint64_t wanted = find_wanted(t, tag);
     if (wanted == t->wanted_head || kind_of(word) == TAG_PULL)
-        return keep(soft, word, tag, from, wanted);
+        return keep(soft, word, tag, from, wanted, load_word(data, 2));
     struct soft_wanted to = take_wanted(t, wanted);
     size_t length = fits(word, &to);
-    if (length == sizeof(uint64_t))
+    if (length == sizeof(uint64_t) && !to.pieces)
         memcpy(to.to, from, sizeof(uint64_t));
     else
-        memcpy(to.to, from, length);
+        pieces_scatter(to.to, to.pieces, 0, from, length);
     taken(&soft->mail);
     return received(soft, completion, word, tag, &to);
 }
@@ -327,8 +365,12 @@ int soft_tag_work(struct soft *soft, struct completion *completion)
     uint16_t number = t->matched[t->matched_tail % SOFT_KEPT];
     struct soft_kept *kept = &t->kept[number];
     size_t left = fits(kept->word, &kept->to) - kept->moved;
-    size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE;
-    memcpy(kept->to.to + kept->moved, kept->from + kept->moved, piece);
+    size_t piece = left < SOFT_PIECE ? left : SOFT_PIECE, there, here;
+    size_t at = pieces_find(kept->pieces, kept->moved, &there);
+    size_t to = pieces_find(kept->to.pieces, kept->moved, &here);
+    piece = there < piece ? there : piece;
+    piece = here < piece ? here : piece;
+    memcpy(kept->to.to + to, kept->from + at, piece);
     kept->moved += piece;
     if (piece < left)
         return 0;
@@ -360,7 +402,8 @@ int soft_trecv(struct fabric *fabric, const struct xfer *x)
                              .mask = x->mask,
                              .id = x->id,
                              .to = x->local->address + x->at,
-                             .length = x->length};
+                             .length = x->length,
+                             .pieces = x->pieces};
     unsigned at = find_waiting(t, x);
     if (at < t->wait_count) {
         uint16_t number = t->waits[at];

@@ -10,13 +10,15 @@ struct soft_wanted {
     uint64_t tag, mask, id;
     char *to;
     size_t length;
+    const struct fabric_pieces *pieces; /* NULL: in one */
 };
 
 /* A message that has left its line: without a receive, or with one and its bytes yet to be moved.
  */
 struct soft_kept {
-    uint64_t word, tag; /* as they came */
-    const char *from;   /* our copy, or the sender's memory */
+    uint64_t word, tag;                 /* as they came */
+    const char *from;                   /* our copy, or the sender's memory */
+    const struct fabric_pieces *pieces; /* in that; NULL: in one */
     size_t moved;
     struct soft_wanted to;
 };
@@ -35,7 +37,7 @@ struct soft_tags {
     unsigned asked_next;
     uint16_t owed[SOFT_QUEUE]; /* theirs that we have, and are yet to say so */
     uint64_t owed_head, owed_tail;
-    char copies[SOFT_KEPT][SOFT_SLOT_BYTES];
+    _Alignas(8) char copies[SOFT_KEPT][SOFT_SLOT_BYTES];
 };
 
 #endif

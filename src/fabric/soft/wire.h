@@ -57,6 +57,11 @@ static inline bool within(const struct soft *soft, uint64_t entry, uint64_t at, 
            at <= soft->link.regions[entry].length - length;
 }
 
+/* A list of pieces in a slot; and out of it, checked: all of them, length together, lie in a region
+ * of room bytes. */
+void soft_pieces_write(char *list, const struct xfer *x);
+int soft_pieces_read(struct fabric_pieces *pieces, const char *list, size_t length, size_t room);
+
 /* The sequence is so long that a line of the ring that was last used a whole round of it ago, and
  * would be taken for new, cannot be met within days of nothing but messages in the hot line. */
 static inline uint64_t head_of(const struct soft_mail *m, unsigned code)

@@ -362,6 +362,8 @@ int weft_ucp_am(struct fabric *fabric, const struct xfer *x)
         memset(slot->head + HEADER, 0, x->header_bytes - HEADER);
         memcpy(slot->head, &x->header, HEADER);
     }
-    return sent(slot, ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes,
-                                      x->local->address + x->at, x->length, &u->send));
+    struct weft_ucp_bytes b;
+    weft_ucp_bytes(&b, slot, x, &u->send);
+    return sent(slot, ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes, b.at,
+                                      b.count, b.param));
 }

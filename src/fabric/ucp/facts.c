@@ -62,6 +62,7 @@ static void limits(struct fabric_facts *facts)
     facts->tag_bits = UINT64_MAX >> 1;
     facts->max_unexpected = WEFT_UCP_WINDOW;
     facts->depth = WEFT_UCP_SLOTS;
+    facts->pieces = VERB(AM) | VERB(TSEND) | VERB(TRECV) | VERB(STREAM_SEND);
 }
 
 void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *want,

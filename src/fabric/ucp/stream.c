@@ -21,7 +21,9 @@ int weft_ucp_stream_send(struct fabric *fabric, const struct xfer *x)
     struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_STREAM_SEND, x);
     if (!slot)
         return -EAGAIN;
-    void *request = ucp_stream_send_nbx(u->ep, x->local->address + x->at, x->length, &u->send);
+    struct weft_ucp_bytes b;
+    weft_ucp_bytes(&b, slot, x, &u->send);
+    void *request = ucp_stream_send_nbx(u->ep, b.at, b.count, b.param);
     if (UCS_PTR_IS_ERR(request))
         return weft_ucp_refuse(u, "a stream", UCS_PTR_STATUS(request));
     if (!request)

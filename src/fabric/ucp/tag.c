@@ -53,10 +53,10 @@ static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum ver
     struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
     if (!slot || !has_room(u, x->length))
         return -EAGAIN;
-    const char *from = x->local->address + x->at;
-    void *request = x->how & HINT(SYNC)
-                        ? ucp_tag_send_sync_nbx(u->ep, from, x->length, tag, &u->send)
-                        : ucp_tag_send_nbx(u->ep, from, x->length, tag, &u->send);
+    struct weft_ucp_bytes b;
+    weft_ucp_bytes(&b, slot, x, &u->send);
+    void *request = x->how & HINT(SYNC) ? ucp_tag_send_sync_nbx(u->ep, b.at, b.count, tag, b.param)
+                                        : ucp_tag_send_nbx(u->ep, b.at, b.count, tag, b.param);
     if (UCS_PTR_IS_ERR(request))
         return weft_ucp_refuse(u, "a tagged message", UCS_PTR_STATUS(request));
     u->flow.sent += units(x->length);
@@ -150,8 +150,9 @@ static inline int post_receive(struct weft_ucp *u, const struct xfer *x, enum ve
         u->mail.last = &slot->next;
     }
     u->receive.user_data = slot;
-    void *request =
-        ucp_tag_recv_nbx(u->worker, x->local->address + x->at, x->length, tag, mask, &u->receive);
+    struct weft_ucp_bytes b;
+    weft_ucp_bytes(&b, slot, x, &u->receive);
+    void *request = ucp_tag_recv_nbx(u->worker, b.at, b.count, tag, mask, b.param);
     if (UCS_PTR_IS_ERR(request))
         weft_ucp_lose(u, UCS_PTR_STATUS(request), "a receive cannot be posted");
     return LATER;

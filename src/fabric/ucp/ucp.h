@@ -7,6 +7,7 @@
 
 #include "fabric/choose.h"
 #include "fabric/fabric.h"
+#include "fabric/pieces.h"
 
 #include <ucp/api/ucp.h>
 #include <ucp/api/ucp_version.h>
@@ -161,6 +162,7 @@ struct weft_ucp {
     struct weft_ucp_slot slots[WEFT_UCP_SLOTS];
     char *requests; /* one per slot, or NULL */
     size_t request_bytes;
+    ucp_dt_iov_t iov[WEFT_UCP_SLOTS][FABRIC_PIECES]; /* of messages in pieces */
     struct weft_ucp_exposed exposed[WEFT_UCP_ENTRIES];
     ucp_mem_h late[WEFT_UCP_ENTRIES]; /* withdrawn while there was another end */
     int late_count;
@@ -234,7 +236,29 @@ void weft_ucp_flush_start(struct weft_ucp *ucp);
 
 static inline bool weft_ucp_in_buffer(const struct xfer *x)
 {
-    return x->length <= x->local->length && x->at <= x->local->length - x->length;
+    return pieces_fit(x);
+}
+
+/* What UCX is given of a message: where it is, how many of what, and the rest. */
+struct weft_ucp_bytes {
+    void *at;
+    size_t count;
+    const ucp_request_param_t *param;
+    ucp_request_param_t own; /* param, unless the message is in one piece */
+};
+
+/* In pieces; slot is the one it will have. */
+void weft_ucp_pieces(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
+                     const struct xfer *x);
+
+static inline void weft_ucp_bytes(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
+                                  const struct xfer *x, const ucp_request_param_t *param)
+{
+    bytes->at = x->local->address + x->at;
+    bytes->count = x->length;
+    bytes->param = param;
+    if (__builtin_expect(x->pieces != NULL, 0))
+        weft_ucp_pieces(bytes, slot, x);
 }
 
 /* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */

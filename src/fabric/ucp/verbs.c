@@ -87,6 +87,24 @@ void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg)
         ucp_request_free(request);
 }
 
+/* ---- pieces ---- */
+
+void weft_ucp_pieces(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
+                     const struct xfer *x)
+{
+    ucp_dt_iov_t *iov = slot->ucp->iov[slot - slot->ucp->slots];
+    for (unsigned i = 0; i < x->pieces->count; i++) {
+        iov[i].buffer = x->local->address + x->at + x->pieces->list[i].at;
+        iov[i].length = x->pieces->list[i].length;
+    }
+    bytes->own = *bytes->param;
+    bytes->own.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    bytes->own.datatype = ucp_dt_make_iov();
+    bytes->at = iov;
+    bytes->count = x->pieces->count;
+    bytes->param = &bytes->own;
+}
+
 /* ---- flushes ---- */
 
 static void settle_all(struct weft_ucp *u, ucs_status_t status)
