@@ -107,6 +107,13 @@ bool module_exists(const char *name);
  * visible to its own plug-ins too. */
 int module_load(const char *name, const char *symbol, bool global, void **entry);
 
+/* ---- lists of hosts ---------------------------------------------------------- */
+
+/* The name with that number, from 0, in a list such as "n[08-10,12],other"; -ENOENT without a
+ * message: there are fewer. And how many there are. */
+int hostlist_name(const char *list, uint32_t number, char *name, size_t room);
+int hostlist_count(const char *list, uint32_t most, uint32_t *count);
+
 /* ---- words ------------------------------------------------------------------ */
 
 /* The edit distance of two words; more than the limit is limit + 1. */

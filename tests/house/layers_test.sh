@@ -28,7 +28,7 @@ doors_of() {
     case $1 in
     core) echo "core.h clock.h counters.h cpu.h child.h machine.h opt.h secret.h" ;;
     fabric) echo "fabric.h facts.h amo.h choose.h pieces.h" ;;
-    peer) echo "peer.h group.h" ;;
+    peer) echo "peer.h group.h launch.h" ;;
     bench) echo "bench.h spec.h stats.h session.h team.h" ;;
     report) echo "report.h maps.h" ;;
     study) echo "study.h maps.h" ;;
@@ -58,8 +58,8 @@ breaches() {
 
 # Vendors' headers belong into modules alone.
 vendor_breaches() {
-    grep -rnE '^ *# *include *<(rdma|uct|ucs|ucp|infiniband|cuda|hip|level_zero|mpi)' src tools \
-        --include='*.[ch]' | grep -vE '^src/(fabric/(ofi|uct|ucp|cxi)|memory|peer/mpi)'
+    grep -rnE '^ *# *include *<(rdma|uct|ucs|ucp|infiniband|cuda|hip|level_zero|mpi|pmix)' src tools \
+        --include='*.[ch]' | grep -vE '^src/(fabric/(ofi|uct|ucp|cxi)|memory|peer/(mpi|pmix))'
 }
 
 # A door is read by everybody: it is there, and short.
