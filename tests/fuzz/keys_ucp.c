@@ -3,12 +3,8 @@
  * UCX, and the files beside them, are replaced: no device is opened. In its place what UCX would
  * read is read, as far as an address or a key says that it goes. The first byte says whether memory
  * is shared, and where. */
-#include "fuzz/meeting.h"
+#include "fuzz/mapped.h"
 
-#include <errno.h>
-#include <unistd.h>
-
-static ssize_t look_at(int fd, const void *address, size_t length);
 #define write look_at
 #include "../../src/fabric/ucp/check.c"
 #include "../../src/fabric/ucp/link.c"
@@ -16,22 +12,9 @@ static ssize_t look_at(int fd, const void *address, size_t length);
 
 unsigned fuzz_accepted;
 
-enum { MAPPED = 8192 };
-static char mapped[MAPPED]; /* what the other end's memory looks like here */
 static struct weft_ucp ucp;
 static struct fabric_facts facts;
 static unsigned what;
-
-/* The kernel reads what is mapped, and nothing else. */
-static ssize_t look_at(int fd, const void *address, size_t length)
-{
-    uintptr_t at = (uintptr_t)address, first = (uintptr_t)mapped;
-    if (at < first || at - first > MAPPED - length) {
-        errno = EFAULT;
-        return -1;
-    }
-    return write(fd, address, length);
-}
 
 /* ---- UCX ---- */
 
@@ -107,8 +90,6 @@ const char *ucp_get_version_string(void)
 
 /* Not on the way of what comes from the other end. */
 /* clang-format off */
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#define NEVER(name, ...) name(__VA_ARGS__) { abort(); }
 ucs_status_t NEVER(ucp_mem_map, ucp_context_h a, const ucp_mem_map_params_t *b, ucp_mem_h *c)
 ucs_status_t NEVER(ucp_mem_unmap, ucp_context_h a, ucp_mem_h b)
 ucs_status_t NEVER(ucp_mem_query, const ucp_mem_h a, ucp_mem_attr_t *b)

@@ -2,33 +2,16 @@
 /* Fuzzes the addresses and keys that uct gets from the other end. This is the file itself; UCX, and
  * the files beside it, are replaced: no device is opened. The first byte says what the transport is
  * like, and how long its addresses are. */
-#include "fuzz/meeting.h"
+#include "fuzz/mapped.h"
 
-#include <errno.h>
-#include <unistd.h>
-
-static ssize_t look_at(int fd, const void *address, size_t length);
 #define write look_at
 #include "../../src/fabric/uct/link.c"
 #undef write
 
 unsigned fuzz_accepted;
 
-enum { MAPPED = 8192 };
-static char mapped[MAPPED]; /* what the other end's memory looks like here */
 static struct weft_uct uct;
 static bool reachable;
-
-/* The kernel reads what is mapped, and nothing else. */
-static ssize_t look_at(int fd, const void *address, size_t length)
-{
-    uintptr_t at = (uintptr_t)address, first = (uintptr_t)mapped;
-    if (at < first || at - first > MAPPED - length) {
-        errno = EFAULT;
-        return -1;
-    }
-    return write(fd, address, length);
-}
 
 /* ---- UCX ---- */
 
@@ -81,8 +64,6 @@ void ucs_async_poll(ucs_async_context_t *async)
 
 /* Not on the way of what comes from the other end. */
 /* clang-format off */
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#define NEVER(name, ...) name(__VA_ARGS__) { abort(); }
 ucs_status_t NEVER(uct_ep_get_address, uct_ep_h a, uct_ep_addr_t *b)
 ucs_status_t NEVER(uct_iface_get_address, uct_iface_h a, uct_iface_addr_t *b)
 ucs_status_t NEVER(uct_iface_get_device_address, uct_iface_h a, uct_device_addr_t *b)
@@ -117,6 +98,7 @@ static void make_end(unsigned what, unsigned lengths)
 {
     static struct uct_worker worker;
     unsigned device = lengths & 15, other = lengths >> 4;
+    memset(mapped, 1, sizeof mapped);
     memset(uct.remotes, 0, sizeof uct.remotes);
     memset(uct.by_entry, 0, sizeof uct.by_entry);
     uct.remote_count = 0;

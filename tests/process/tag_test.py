@@ -6,7 +6,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import tap
-from tap import Client, Server, add, check, ended, equal, run, sentences, skip
+from tap import add, check, ended, equal, run, sentences, skip
 
 NAME = "ucx_perftest"
 TOOL = tap.tool_path(NAME)
@@ -60,13 +60,7 @@ def runs(fabric, verify):
 
 def killed(fabric, name, victim):
     need(fabric)
-    server = Server(TOOL, *FABRICS[fabric])
-    client = Client(TOOL, server, *FABRICS[fabric], "-t", name, "-n", "0", "--timeout", "2", "-w", "10")
-    client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
-    hit, other = (client, server) if victim == "client" else (server, client)
-    hit.kill()
-    hit.wait(5)
-    ended(other, 4, 20)
+    tap.kills_an_end(victim, *FABRICS[fabric], "-t", name)
 
 
 for fabric in FABRICS:

@@ -62,14 +62,7 @@ def killed(fabric, name, victim):
     need()
     if name in ATOMICS and not has_atomics(fabric):
         skip(f"this release of UCX has no atomics on {fabric}")
-    server = Server(TOOL, *FABRICS[fabric], env={"MALLOC_PERTURB_": "85"})
-    client = Client(TOOL, server, *FABRICS[fabric], "-t", name, "-n", "0", "--timeout", "2", "-w", "10",
-                    env={"MALLOC_PERTURB_": "85"})
-    client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
-    hit, other = (client, server) if victim == "client" else (server, client)
-    hit.kill()
-    hit.wait(5)
-    ended(other, 4, 20)
+    tap.kills_an_end(victim, *FABRICS[fabric], "-t", name, env={"MALLOC_PERTURB_": "85"})
 
 
 def aborts(victim, where):

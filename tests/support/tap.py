@@ -401,6 +401,18 @@ class Client(Process):
         super().__init__([*prefix, tool, address, "-p", server.port, *args], **more)
 
 
+def kills_an_end(victim, *args, env=None):
+    """ucx_perftest with these arguments: once it measures, one end is killed, and the other ends."""
+    tool = tool_path("ucx_perftest")
+    server = Server(tool, *args[:args.index("-t")], env=env)
+    client = Client(tool, server, *args, "-n", "0", "--timeout", "2", "-w", "10", env=env)
+    client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
+    hit, other = (client, server) if victim == "client" else (server, client)
+    hit.kill()
+    hit.wait(5)
+    ended(other, 4, 20)
+
+
 def pair(tool, *args, server_args=(), limit=LIMIT_S, **more):
     """Server and client until both have ended well."""
     server = Server(tool, *server_args, limit=limit, **more)

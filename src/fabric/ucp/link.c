@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory and the connection: regions and their keys, addresses as text, the endpoint, and one word
  * each way before it counts as connected. */
+#include "fabric/key.h"
 #include "fabric/ucp/ucp.h"
 
 #include <errno.h>
@@ -11,20 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE = 64 };
-
 /* ---- memory ---- */
-
-/* The mark follows the bytes that were asked for, in a line of its own. */
-static size_t mark_at(size_t length)
-{
-    return (length + LINE - 1) / LINE * LINE;
-}
 
 /* Placed by UCX, as its own tool does: there the transports of shared memory reach it. */
 static int place(struct weft_ucp *u, struct region *region, struct weft_ucp_exposed *e)
 {
-    size_t bytes = mark_at(region->length) + LINE;
+    size_t bytes = key_mark_at(region->length) + KEY_LINE;
     ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                                                  UCP_MEM_MAP_PARAM_FIELD_FLAGS,
                                    .length = bytes,
@@ -45,7 +38,7 @@ static int place(struct weft_ucp *u, struct region *region, struct weft_ucp_expo
     }
     /* Touched, so that no page fault is measured. */
     memset(attr.address, 0, bytes);
-    e->mark = (volatile uint64_t *)(void *)((char *)attr.address + mark_at(region->length));
+    e->mark = (volatile uint64_t *)(void *)((char *)attr.address + key_mark_at(region->length));
     region->address = attr.address;
     region->mapped = attr.length;
     region->page = (size_t)sysconf(_SC_PAGESIZE);
@@ -80,11 +73,13 @@ static int pack_key(const struct weft_ucp *u, struct weft_ucp_exposed *e)
 static int print_key(const struct weft_ucp *u, struct weft_ucp_exposed *e, struct msg *key)
 {
     int status = pack_key(u, e);
+    const struct key said = {.base = (uint64_t)(uintptr_t)e->region->address,
+                             .length = e->region->length,
+                             .key = e->key,
+                             .entry = (uint64_t)(e - u->exposed),
+                             .mark = e->mark ? 1 : 0};
     if (!status)
-        status = weft_ucp_host->msg_print(
-            key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nmark=%d\n",
-            (uint64_t)(uintptr_t)e->region->address, e->region->length, e->key,
-            (int)(e - u->exposed), e->mark ? 1 : 0);
+        status = key_print(weft_ucp_host, key, &said);
     return status ? status : weft_ucp_host->msg_add_hex(key, "rkey", e->rkey, e->rkey_bytes);
 }
 
@@ -114,9 +109,7 @@ void weft_ucp_give_back(struct weft_ucp *u)
 /* The key that is good for this meeting. */
 static int give_key(struct weft_ucp *u, struct weft_ucp_exposed *e, struct msg *key)
 {
-    int status = 0;
-    while (!e->key && !status)
-        status = weft_ucp_host->random_word(&e->key);
+    int status = key_renew(weft_ucp_host, &e->key);
     if (!status && e->mark)
         *e->mark = e->key;
     return status ? status : print_key(u, e, key);
@@ -265,35 +258,17 @@ static int make_endpoint(struct weft_ucp *u, const struct msg *theirs, const cha
     return status;
 }
 
-/* Reads a word where there may be none: the kernel looks, and says so. */
-static bool word_at(const volatile void *address, uint64_t *word)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        return false;
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a number, and is looked at as one. */
-    bool read_it = write(ends[1], (const void *)(uintptr_t)address, sizeof *word) == sizeof *word &&
-                   read(ends[0], word, sizeof *word) == sizeof *word;
-    close(ends[0]);
-    close(ends[1]);
-    return read_it;
-}
-
-/* Where the other end's memory is mapped here, and so has a mark; NULL: it is not. */
-static int find_mark(struct weft_ucp *u, struct weft_ucp_remote *r)
+/* Where the other end's memory is mapped here, it has a mark. */
+static int find_mark(struct weft_ucp *u, struct weft_ucp_remote *r, const struct key *said)
 {
     void *mapped = NULL;
-    uint64_t first, mark = 0;
     if (!u->port.shared || ucp_rkey_ptr(r->rkey, r->base, &mapped) != UCS_OK)
         return 0;
-    r->alive = (const volatile uint64_t *)(void *)((char *)mapped + mark_at(r->length));
-    /* Both its ends are there, or what the other end said of it is not true. */
-    if (word_at(mapped, &first) && word_at(r->alive, &mark) && mark == r->key)
-        return 0;
-    return weft_ucp_host->fail(-EPROTO, "ucp: the other end's memory is not what its key says");
+    return key_find_mark(weft_ucp_host, "ucp", mapped, said, &r->alive);
 }
 
-static int unlock(struct weft_ucp *u, struct weft_ucp_remote *r, const struct msg *key, bool marked)
+static int unlock(struct weft_ucp *u, struct weft_ucp_remote *r, const struct msg *key,
+                  const struct key *said)
 {
     size_t length = 0;
     unsigned char *bytes = get_padded(key, "rkey", WEFT_UCP_RKEY_MAX, &length);
@@ -308,32 +283,23 @@ static int unlock(struct weft_ucp *u, struct weft_ucp_remote *r, const struct ms
         }
     }
     free(bytes);
-    return status || !marked ? status : find_mark(u, r);
+    return status || !said->mark ? status : find_mark(u, r, said);
 }
 
 static int add_remote(struct weft_ucp *u, const struct msg *key)
 {
     struct weft_ucp_remote *r = &u->remotes[u->remote_count];
-    uint64_t length = 0, entry = 0, mark = 0;
-    int status = weft_ucp_host->msg_number(key, "base", &r->base);
-    if (!status)
-        status = weft_ucp_host->msg_number(key, "length", &length);
-    if (!status)
-        status = weft_ucp_host->msg_number(key, "key", &r->key);
-    if (!status)
-        status = weft_ucp_host->msg_number(key, "entry", &entry);
-    if (!status)
-        status = weft_ucp_host->msg_number(key, "mark", &mark);
+    struct key said = {0};
+    int status = key_read(weft_ucp_host, "ucp", key, WEFT_UCP_ENTRIES, &said);
     if (status)
         return status;
-    if (entry >= WEFT_UCP_ENTRIES || !r->key || length > UINT64_MAX - r->base ||
-        length > SIZE_MAX - (size_t)2 * LINE)
-        return weft_ucp_host->fail(-EPROTO, "ucp: the other end's key makes no sense");
-    r->length = (size_t)length;
-    u->notice[entry] = r->key;
-    r->alive = &u->notice[entry];
+    r->base = said.base;
+    r->key = said.key;
+    r->length = (size_t)said.length;
+    u->notice[said.entry] = r->key;
+    r->alive = &u->notice[said.entry];
     u->remote_count++;
-    return unlock(u, r, key, mark);
+    return unlock(u, r, key, &said);
 }
 
 static int link_up(struct weft_ucp *u, const struct fabric_meeting *meeting)

@@ -2,6 +2,7 @@
 /* Memory and the connection: regions and their keys, addresses as text, the endpoint, and one word
  * each way before it counts as connected. */
 #include "fabric/ip.h"
+#include "fabric/key.h"
 #include "fabric/uct/uct.h"
 
 #include <ctype.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { LINE = 64 };
 
 /* Exactly length bytes, or nothing. */
 static int get_bytes(const struct msg *msg, const char *key, void *bytes, size_t length)
@@ -27,15 +26,9 @@ static int get_bytes(const struct msg *msg, const char *key, void *bytes, size_t
 
 /* ---- memory ---- */
 
-/* The mark follows the bytes that were asked for, in a line of its own. */
-static size_t mark_at(size_t length)
-{
-    return (length + LINE - 1) / LINE * LINE;
-}
-
 static int place(struct weft_uct *l, struct region *region, struct weft_uct_exposed *e)
 {
-    size_t bytes = mark_at(region->length) + LINE;
+    size_t bytes = key_mark_at(region->length) + KEY_LINE;
     uct_alloc_method_t method = UCT_ALLOC_METHOD_MD;
     uct_mem_alloc_params_t params = {
         .field_mask = UCT_MEM_ALLOC_PARAM_FIELD_FLAGS | UCT_MEM_ALLOC_PARAM_FIELD_MEM_TYPE |
@@ -58,7 +51,8 @@ static int place(struct weft_uct *l, struct region *region, struct weft_uct_expo
     memset(e->memory.address, 0, bytes);
     e->placed = true;
     e->memh = e->memory.memh;
-    e->mark = (volatile uint64_t *)(void *)((char *)e->memory.address + mark_at(region->length));
+    e->mark =
+        (volatile uint64_t *)(void *)((char *)e->memory.address + key_mark_at(region->length));
     region->address = e->memory.address;
     region->mapped = e->memory.length;
     region->page = (size_t)sysconf(_SC_PAGESIZE);
@@ -84,10 +78,12 @@ static int print_key(const struct weft_uct *l, const struct weft_uct_exposed *e,
     unsigned char packed[WEFT_UCT_RKEY_MAX] = {0};
     size_t size = l->port.domain_attr.rkey_packed_size;
     ucs_status_t packs = UCS_OK;
-    int status = weft_uct_host->msg_print(
-        key, "base=0x%" PRIx64 "\nlength=%zu\nkey=0x%" PRIx64 "\nentry=%d\nmark=%d\n",
-        (uint64_t)(uintptr_t)e->region->address, e->region->length, e->key, (int)(e - l->exposed),
-        e->mark ? 1 : 0);
+    const struct key said = {.base = (uint64_t)(uintptr_t)e->region->address,
+                             .length = e->region->length,
+                             .key = e->key,
+                             .entry = (uint64_t)(e - l->exposed),
+                             .mark = e->mark ? 1 : 0};
+    int status = key_print(weft_uct_host, key, &said);
     if (status || !(l->port.domain_attr.cap.flags & UCT_MD_FLAG_NEED_RKEY))
         return status;
     if (size > sizeof packed)
@@ -114,7 +110,7 @@ static void unexpose(struct weft_uct *l, struct weft_uct_exposed *e)
 /* The key that is good for this meeting. */
 static int give_key(struct weft_uct *l, struct weft_uct_exposed *e, struct msg *key)
 {
-    int status = e->key ? 0 : weft_uct_host->random_word(&e->key);
+    int status = key_renew(weft_uct_host, &e->key);
     if (!status && e->mark)
         *e->mark = e->key;
     return status ? status : print_key(l, e, key);
@@ -333,23 +329,9 @@ static int same_transport(const struct weft_uct *l, const struct msg *theirs)
     return 0;
 }
 
-/* Reads a word where there may be none: the kernel looks, and says so. */
-static bool word_at(const volatile uint64_t *address, uint64_t *word)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC))
-        return false;
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a number, and is looked at as one. */
-    bool read_it = write(ends[1], (const void *)(uintptr_t)address, sizeof *word) == sizeof *word &&
-                   read(ends[0], word, sizeof *word) == sizeof *word;
-    close(ends[0]);
-    close(ends[1]);
-    return read_it;
-}
-
 /* What the key opens, and where it says that it is no longer good. */
 static int unlock(struct weft_uct *l, struct weft_uct_remote *r, const struct msg *key,
-                  uint64_t marked)
+                  const struct key *said)
 {
     unsigned char packed[WEFT_UCT_RKEY_MAX];
     void *mapped = NULL;
@@ -364,42 +346,28 @@ static int unlock(struct weft_uct *l, struct weft_uct_remote *r, const struct ms
         return weft_uct_refuse(l, "the other end's key", opens);
     r->unpacked = true;
     r->rkey = r->bundle.rkey;
-    if (!(l->port.domain_attr.cap.flags & UCT_MD_FLAG_RKEY_PTR) || !marked)
+    if (!(l->port.domain_attr.cap.flags & UCT_MD_FLAG_RKEY_PTR) || !said->mark)
         return 0;
     opens = uct_rkey_ptr(l->port.place.component, &r->bundle, r->base, &mapped);
     if (opens != UCS_OK)
         return weft_uct_refuse(l, "the other end's memory", opens);
-    r->alive = (const volatile uint64_t *)(void *)((char *)mapped + mark_at(r->length));
-    /* Both its ends are there, or what the other end said of it is not true. */
-    uint64_t first, mark = 0;
-    if (!word_at(mapped, &first) || !word_at(r->alive, &mark) || mark != r->key)
-        return weft_uct_host->fail(-EPROTO, "uct: the other end's memory is not what its key says");
-    return 0;
+    return key_find_mark(weft_uct_host, "uct", mapped, said, &r->alive);
 }
 
 static int add_remote(struct weft_uct *l, const struct msg *key)
 {
     struct weft_uct_remote *r = &l->remotes[l->remote_count];
-    uint64_t length = 0, entry = 0, mark = 0;
-    int status = weft_uct_host->msg_number(key, "base", &r->base);
-    if (!status)
-        status = weft_uct_host->msg_number(key, "length", &length);
-    if (!status)
-        status = weft_uct_host->msg_number(key, "key", &r->key);
-    if (!status)
-        status = weft_uct_host->msg_number(key, "entry", &entry);
-    if (!status)
-        status = weft_uct_host->msg_number(key, "mark", &mark);
+    struct key said = {0};
+    int status = key_read(weft_uct_host, "uct", key, WEFT_UCT_ENTRIES, &said);
     if (status)
         return status;
-    if (entry >= WEFT_UCT_ENTRIES || length > UINT64_MAX - r->base ||
-        length > SIZE_MAX - (size_t)2 * LINE)
-        return weft_uct_host->fail(-EPROTO, "uct: the other end's key makes no sense");
-    r->length = (size_t)length;
-    l->notice->alive[entry] = r->key;
-    r->alive = &l->notice->alive[entry];
-    l->by_entry[entry] = r;
-    status = unlock(l, r, key, mark);
+    r->base = said.base;
+    r->key = said.key;
+    r->length = (size_t)said.length;
+    l->notice->alive[said.entry] = r->key;
+    r->alive = &l->notice->alive[said.entry];
+    l->by_entry[said.entry] = r;
+    status = unlock(l, r, key, &said);
     l->remote_count += r->unpacked || !status;
     return status;
 }
