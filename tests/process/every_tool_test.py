@@ -207,7 +207,10 @@ def many_together_are_resolved(name, _title, _op, _method):
     equal(header_value(together, "Ops per Sample"), "1000")
     equal([int(row[1]) for row in table_of(together)[1]], [1000 * COUNT], together)
     equal(unresolved(together), [], together)
-    alone = good(local(name, "null", "--percentiles", "50"))
+    for _ in range(5):  # a busy machine makes nothing long
+        alone = good(local(name, "null", "--percentiles", "50"))
+        if tap.SANITIZED or unresolved(alone):
+            break
     check("Ops per Sample" not in alone.out, alone)
     if tap.SANITIZED:
         return

@@ -93,9 +93,9 @@ def tools_verify_over_tcp(tool, *args):
 def every_test_of_ucx_perftest_verifies_between_two_hosts():
     need_ofi()
     path = tap.file_with("".join(f"{name} -t {name}\n" for name in PERFTESTS))
-    _, client = both("ucx_perftest", "-b", path, "-x", "ofi:tcp", "-n", "200", "-w", "10", "-f",
+    _, client = both("ucx_perftest", "-b", path, "-x", "ofi:tcp", "-n", "50", "-w", "5", "-f",
                      "--verify")
-    check(len(re.findall(r"^ +200 +[\d.]+", client.out, re.M)) == len(PERFTESTS), client)
+    check(len(re.findall(r"^ +50 +[\d.]+", client.out, re.M)) == len(PERFTESTS), client)
 
 
 for _tool in CXI:
