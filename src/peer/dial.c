@@ -21,7 +21,9 @@ static bool reached_itself(int fd)
            here_length == there_length && memcmp(&here, &there, here_length) == 0;
 }
 
-static int connect_one(const struct addrinfo *to, uint64_t until_ms, const struct peer_terms *terms)
+/* stopped: why it is to end, if it is. */
+static int connect_one(const struct addrinfo *to, uint64_t until_ms, const struct peer_terms *terms,
+                       int *stopped)
 {
     int error = 0;
     socklen_t length = sizeof error;
@@ -38,7 +40,8 @@ static int connect_one(const struct addrinfo *to, uint64_t until_ms, const struc
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
             break;
         }
-        if (terms->stop && *terms->stop)
+        *stopped = names_stopped(terms);
+        if (*stopped)
             error = EINTR;
         else if (now_ms >= until_ms)
             error = ETIMEDOUT;
@@ -56,16 +59,16 @@ static int connect_one(const struct addrinfo *to, uint64_t until_ms, const struc
 
 /* Once through all addresses of the name. */
 static int connect_any(const struct addrinfo *found, uint64_t until_ms,
-                       const struct peer_terms *terms)
+                       const struct peer_terms *terms, int *stopped)
 {
     int fd = -EHOSTUNREACH;
     unsigned left = 0;
     for (const struct addrinfo *at = found; at; at = at->ai_next)
         left++;
-    for (const struct addrinfo *at = found; at && fd < 0 && fd != -EINTR; at = at->ai_next) {
+    for (const struct addrinfo *at = found; at && fd < 0 && !*stopped; at = at->ai_next) {
         uint64_t now_ms = clock_ms();
         uint64_t share_ms = until_ms > now_ms ? (until_ms - now_ms) / left : 0;
-        fd = connect_one(at, now_ms + share_ms, terms);
+        fd = connect_one(at, now_ms + share_ms, terms, stopped);
         left--;
     }
     return fd;
@@ -106,20 +109,22 @@ int tcp_dial(struct peer **peer, const char *address, unsigned port, uint64_t wa
     uint64_t until_ms = clock_ms() + wait_ms;
     struct addrinfo *found;
     struct channel *c;
-    int on = 1;
+    int on = 1, stopped = 0;
     /* A name lookup needs some time even with a wait of 0. */
     uint64_t name_ms = wait_ms > 1000 ? until_ms : until_ms + 1000;
     int status = names_resolve(address, port, name_ms, terms, &found);
     if (status)
         return status;
-    int fd = connect_any(found, until_ms, terms);
-    while (fd < 0 && fd != -EINTR && clock_ms() < until_ms) {
+    int fd = connect_any(found, until_ms, terms, &stopped);
+    while (fd < 0 && !stopped && clock_ms() < until_ms) {
         poll(NULL, 0, RETRY_MS);
-        fd = names_stopped(terms) ? -EINTR : connect_any(found, until_ms, terms);
+        stopped = names_stopped(terms);
+        if (!stopped)
+            fd = connect_any(found, until_ms, terms, &stopped);
     }
     freeaddrinfo(found);
-    if (fd == -EINTR)
-        return fail(-EINTR, "interrupted");
+    if (stopped)
+        return stopped;
     if (fd < 0)
         return fail(-ECONNREFUSED, "no server at %s port %u after %g s: %s", address, port,
                     (double)wait_ms / 1000, strerror(-fd));

@@ -240,6 +240,47 @@ static void an_interruption_ends_dialling_and_accepting(void **state)
     tcp_close(listener);
 }
 
+/* After so many looks. */
+static int fails_later(void *arg)
+{
+    int *left = arg;
+    return (*left)-- > 0 ? 0 : fail(-ENOSPC, "another pair has no room");
+}
+
+/* A port whose listener takes no more connections: who dials it hears nothing. */
+static unsigned full_port(int sockets[4])
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof here;
+    for (int i = 0; i < 4; i++)
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(sockets[0], (struct sockaddr *)&here, length), 0);
+    assert_int_equal(listen(sockets[0], 0), 0);
+    assert_int_equal(getsockname(sockets[0], (struct sockaddr *)&here, &length), 0);
+    for (int i = 1; i < 4; i++)
+        assert_true(connect(sockets[i], (struct sockaddr *)&here, length) == 0 ||
+                    errno == EINPROGRESS);
+    return ntohs(here.sin_port);
+}
+
+static void a_watch_that_fails_ends_dialling_and_says_why(void **state)
+{
+    int sockets[4];
+    unsigned ports[] = {free_port(), full_port(sockets)};
+    (void)state;
+    for (size_t i = 0; i < LENGTH(ports); i++) {
+        struct peer *peer = NULL;
+        int left = 2;
+        struct peer_terms terms = patient;
+        terms.watch = (struct peer_watch){fails_later, &left};
+        assert_int_equal(tcp_dial(&peer, "127.0.0.1", ports[i], BOUND_MS, &terms), -ENOSPC);
+        assert_string_equal(fail_reason(), "another pair has no room");
+        assert_null(peer);
+    }
+    for (int i = 0; i < 4; i++)
+        close(sockets[i]);
+}
+
 static void an_interruption_ends_looking_up_where_to_listen(void **state)
 {
     struct listener *listener = NULL;
@@ -527,6 +568,7 @@ int main(void)
         TCP_TEST(tcp_dialling_waits_for_a_server_that_is_not_up_yet),
         TCP_TEST(tcp_dialling_a_name_that_does_not_exist_says_so),
         TCP_TEST(an_interruption_ends_dialling_and_accepting),
+        TCP_TEST(a_watch_that_fails_ends_dialling_and_says_why),
         TCP_TEST(an_interruption_ends_looking_up_where_to_listen),
         TCP_TEST(strangers_are_warned_of_and_a_real_client_gets_through),
         TCP_TEST(a_server_without_descriptors_says_so_once_and_does_not_spin),
