@@ -76,6 +76,17 @@ void weft_cxi_ring(struct weft_cxi_cq *cq)
     (void)cq;
 }
 
+bool weft_cxi_dropped(const struct weft_cxi_eq *eq)
+{
+    (void)eq;
+    return false;
+}
+
+void weft_cxi_forgive(struct weft_cxi_eq *eq)
+{
+    (void)eq;
+}
+
 /* What is sent must fit into a command; and the other end answers at once. */
 bool weft_cxi_emit_idc(struct weft_cxi *c, struct weft_cxi_tx *tx,
                        const struct weft_cxi_idc_put *put)

@@ -299,6 +299,24 @@ static void a_portal_that_the_nic_disables_is_reported(void **state)
     assert_contains(fail_reason(), "cxi: the NIC has disabled a portal table entry");
 }
 
+static void events_that_were_dropped_are_not_of_the_next_meeting(void **state)
+{
+    struct pair *pair = *state;
+    for (int i = 0; i < 3; i++) {
+        struct completion done;
+        struct xfer x = xfer_of(&pair->ends[0], 0, 4096);
+        fault(i % 2 ? "overflow" : "overflow:0");
+        assert_int_equal(choice.ops->write(pair->ends[0].handle, &x), LATER);
+        assert_int_equal(next(pair, 0, &done), -EOVERFLOW);
+        assert_contains(fail_reason(), "the event queue was full");
+        fault(NULL);
+        leave(pair);
+        meet(pair);
+        write_works(pair, 0);
+        write_works(pair, HINT(RESTRICTED));
+    }
+}
+
 /* ---- what a revision of the NIC cannot do ---- */
 
 /* Either end's NIC rules it out, the target's because it would lose them. */
@@ -350,6 +368,7 @@ int main(void)
         WITH_PAIR(keys_outside_of_their_half_are_refused),
         WITH_PAIR(a_list_that_is_not_done_is_not_of_the_next_meeting),
         WITH_PAIR(a_list_that_failed_is_not_of_the_next_meeting),
+        WITH_PAIR(events_that_were_dropped_are_not_of_the_next_meeting),
         WITH_PAIR(a_portal_that_the_nic_disables_is_reported),
         WITH_PAIR(operations_longer_than_a_command_can_say_are_refused),
         WITH_PAIR(a_nic_that_loses_high_rate_atomics_is_sent_none),

@@ -371,4 +371,8 @@ void weft_cxi_leave(struct fabric *fabric)
     cxi->done_head = cxi->done_tail = 0;
     cxi->meeting++;
     cxi->lost = 0;
+    /* What dropped events would have said of is never heard of again. While there are slots enough
+     * for the next meeting, that is forgiven. */
+    if (cxi->taken < WEFT_CXI_SLOTS / 2 && weft_cxi_dropped(cxi->eq))
+        weft_cxi_forgive(cxi->eq);
 }

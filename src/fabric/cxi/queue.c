@@ -163,3 +163,11 @@ bool weft_cxi_dropped(const struct weft_cxi_eq *eq)
 {
     return __atomic_load_n(eq->events + 15, __ATOMIC_RELAXED) & 1;
 }
+
+void weft_cxi_forgive(struct weft_cxi_eq *eq)
+{
+    cassini_put(eq, cxi_eq__event_drop_seq_no,
+                cassini_get(eq->events, c_eq_status__event_drop_seq_no));
+    give_back(eq);
+    __atomic_fetch_and(eq->events + 15, (uint8_t)~1U, __ATOMIC_RELAXED);
+}

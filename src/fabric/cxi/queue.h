@@ -122,5 +122,7 @@ void weft_cxi_listen(struct weft_cxi_eq *eq);
 
 /* Has the NIC dropped events, because the queue was full? */
 bool weft_cxi_dropped(const struct weft_cxi_eq *eq);
+/* Tells the NIC that this is known. */
+void weft_cxi_forgive(struct weft_cxi_eq *eq);
 
 #endif

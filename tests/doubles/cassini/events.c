@@ -28,7 +28,14 @@ struct ct *nic_ct(const struct nic *nic, unsigned number)
 
 /* ---- events ---- */
 
-static void drop(struct eq *eq)
+/* What software has said last. */
+static struct weft_cxi_eq said(const struct eq *eq)
+{
+    return (struct weft_cxi_eq){.sw_state = __atomic_load_n(&eq->state, __ATOMIC_ACQUIRE)};
+}
+
+/* Says so until software answers with the same number: to clear the status is not enough. */
+static void say_dropped(struct eq *eq)
 {
     struct timespec now;
     uint8_t *status = eq->pub.events;
@@ -37,8 +44,21 @@ static void drop(struct eq *eq)
     cassini_put(status, c_eq_status__timestamp_sec, (uint64_t)now.tv_sec);
     cassini_put(status, c_eq_status__timestamp_ns_cpy, (uint64_t)now.tv_nsec);
     cassini_put(status, c_eq_status__timestamp_sec_cpy, (uint64_t)now.tv_sec);
-    uint8_t byte = status[15] | 1;
-    __atomic_store_n(&status[15], byte, __ATOMIC_RELEASE);
+    __atomic_store_n(&status[15], (uint8_t)(1 | eq->drop_number << 4), __ATOMIC_RELEASE);
+}
+
+static bool acknowledged(const struct eq *eq)
+{
+    const struct weft_cxi_eq state = said(eq);
+    return cassini_get(&state, cxi_eq__event_drop_seq_no) == eq->drop_number;
+}
+
+static void drop(struct eq *eq)
+{
+    if (!eq->dropped || acknowledged(eq))
+        eq->drop_number ^= 1;
+    eq->dropped = true;
+    say_dropped(eq);
 }
 
 /* Free blocks, all but the one that tells full from empty. */
@@ -84,13 +104,12 @@ static void pad(struct eq *eq, size_t length)
 static void interrupt(struct eq *eq, uint32_t from)
 {
     struct weft_cxil_wait_obj *wait = eq->wait;
-    struct weft_cxi_eq said = {0};
     if (!wait)
         return;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    said.sw_state = __atomic_load_n(&eq->state, __ATOMIC_ACQUIRE);
-    if (wait->raised || cassini_get(&said, cxi_eq__event_int_disable) ||
-        cassini_get(&said, cxi_eq__rd_ptr) != from / CASSINI_EQ_BLOCK)
+    const struct weft_cxi_eq state = said(eq);
+    if (wait->raised || cassini_get(&state, cxi_eq__event_int_disable) ||
+        cassini_get(&state, cxi_eq__rd_ptr) != from / CASSINI_EQ_BLOCK)
         return;
     wait->raised = send(wait->hardware, "", 1, MSG_OOB | MSG_NOSIGNAL) == 1;
 }
@@ -105,6 +124,8 @@ void event_write(struct eq *eq, uint8_t *event, size_t length, unsigned type, un
                                : 3);
     cassini_put(event, c_event_initiator_short__event_type, type);
     event[length - 1] = (uint8_t)((event[length - 1] & 0xc0) | (code & 0x3f));
+    if (eq->dropped && !acknowledged(eq))
+        say_dropped(eq);
     if (room(eq) < 2 || (type != WEFT_C_EVENT_LINK && fault("overflow"))) {
         drop(eq);
         return;

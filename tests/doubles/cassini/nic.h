@@ -65,7 +65,8 @@ struct eq {
     uint64_t state;     /* what software stores: how far it has read */
     uint32_t wr, limit; /* offset of the next event */
     bool initiator_long, target_long;
-    unsigned users;
+    bool dropped; /* an event, and software has not said that it knows */
+    unsigned drop_number, users;
 };
 
 struct ct {
