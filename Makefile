@@ -37,6 +37,19 @@ SUITE ?= trixie
 check-distro: need-distro
 	@tests/support/distro.sh $(SUITE)
 
+# The tree as a tarball; packages made of it, in build-dist; and those in a clean chroot: make check-deb SUITE=bookworm
+dist:
+	@packaging/package.sh dist
+
+deb: need-deb
+	@packaging/package.sh deb
+
+rpm: need-rpm
+	@packaging/package.sh rpm
+
+check-deb: need-distro
+	@python3 packaging/check_deb.py $(SUITE)
+
 soak: all need-check
 	@meson test -C $(BUILD) --suite soak --verbose
 
@@ -79,6 +92,9 @@ BROWSER_NEEDS = chromium=chromium
 FUZZ_NEEDS  = clang=clang llvm-symbolizer=llvm
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 DISTRO_NEEDS = debootstrap=debootstrap
+DEB_NEEDS = dpkg-buildpackage=dpkg-dev dh=debhelper fakeroot=fakeroot meson=meson lib:jansson=libjansson-dev \
+	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev lib:mpich=libmpich-dev
+RPM_NEEDS = rpmbuild=rpm meson=meson lib:jansson=libjansson-dev lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
 	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin iperf3=iperf3
 
@@ -88,7 +104,9 @@ need-browser: ; @tests/support/need.sh $(BROWSER_NEEDS)
 need-lint: ; @tests/support/need.sh $(LINT_NEEDS)
 need-fuzz: ; @tests/support/need.sh $(FUZZ_NEEDS)
 need-distro: ; @tests/support/need.sh $(DISTRO_NEEDS)
+need-deb: need-build ; @tests/support/need.sh $(DEB_NEEDS)
+need-rpm: need-build ; @tests/support/need.sh $(RPM_NEEDS)
 need-bench: ; @tests/support/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo quick check check-sanitized check-browser check-distro soak bench fuzz lint install uninstall clean \
-	need-build need-check need-browser need-lint need-fuzz need-distro need-bench
+.PHONY: all demo quick check check-sanitized check-browser check-distro check-deb dist deb rpm soak bench fuzz lint install uninstall clean \
+	need-build need-check need-browser need-lint need-fuzz need-distro need-deb need-rpm need-bench
