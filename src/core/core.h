@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -49,6 +50,11 @@ bool text_control(const char *text);
 
 /* Replaces such characters, and what is not UTF-8, by "?"; line ends and tabs by blanks. */
 void text_clean(char *text);
+
+/* What begins and ends a style on a terminal that shows it; "" elsewhere, with TERM=dumb and with
+ * NO_COLOR. */
+enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_GOOD, TEXT_BAD, TEXT_DOUBT };
+const char *text_style(FILE *out, enum text_style style);
 
 /* ---- messages between two ends ---------------------------------------------- */
 

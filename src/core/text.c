@@ -3,6 +3,10 @@
  * UTF-8, and one byte to a terminal that does not read UTF-8. */
 #include "core/core.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 int text_character(const char *text)
 {
     static const struct {
@@ -40,4 +44,16 @@ void text_clean(char *text)
             if (bad)
                 *text = blank ? ' ' : '?';
     }
+}
+
+const char *text_style(FILE *out, enum text_style style)
+{
+    static const char *const codes[] = {[TEXT_PLAIN] = "\033[0m",
+                                        [TEXT_BOLD] = "\033[1m",
+                                        [TEXT_GOOD] = "\033[32m",
+                                        [TEXT_BAD] = "\033[31m",
+                                        [TEXT_DOUBT] = "\033[33m"};
+    const char *terminal = getenv("TERM"), *none = getenv("NO_COLOR");
+    bool shows = isatty(fileno(out)) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+    return shows && (!none || !*none) ? codes[style] : "";
 }

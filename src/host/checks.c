@@ -27,8 +27,9 @@ static void print_finding(const struct check *check, struct finding *finding,
     struct json *json = &printer->json;
     remove_sudo(finding->fix);
     if (printer->format != PRINT_JSON) {
-        fprintf(printer->out, "  %-7s  %s\n           %s\n           fix: %s\n", severity,
-                finding->what, check->why, finding->fix);
+        fprintf(printer->out, "  %s%-7s%s  %s\n           %s\n           fix: %s\n",
+                text_style(printer->out, TEXT_DOUBT), severity,
+                text_style(printer->out, TEXT_PLAIN), finding->what, check->why, finding->fix);
         return;
     }
     json_open(json, NULL, '{');

@@ -10,7 +10,8 @@ void print_section(struct printer *printer, const char *title, const char *key, 
     if (printer->format == PRINT_JSON)
         json_open(&printer->json, key, bracket);
     else
-        fprintf(printer->out, "%s%s\n", printer->begun ? "\n" : "", title);
+        fprintf(printer->out, "%s%s%s%s\n", printer->begun ? "\n" : "",
+                text_style(printer->out, TEXT_BOLD), title, text_style(printer->out, TEXT_PLAIN));
     printer->begun = true;
 }
 

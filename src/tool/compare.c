@@ -144,6 +144,10 @@ static void print_difference(void *arg, const char *name, const char *a, const c
 static void print_shift(const struct view *v, const struct names *names,
                         const struct study_shift *s)
 {
+    static const enum text_style styles[] = {[STUDY_FASTER] = TEXT_GOOD,
+                                             [STUDY_SLOWER] = TEXT_BAD,
+                                             [STUDY_UNSURE] = TEXT_DOUBT,
+                                             [STUDY_ABSENT] = TEXT_PLAIN};
     char a[24], b[24], shift[24], interval[64], p[24];
     view_value_text(&s->row, s->a, a, sizeof a);
     view_value_text(&s->row, s->b, b, sizeof b);
@@ -151,7 +155,9 @@ static void print_shift(const struct view *v, const struct names *names,
     view_interval_text(s, interval, sizeof interval);
     view_p_text(view_p(v, s), p, sizeof p);
     print_row(names, &s->row);
-    printf(" %11s %11s %9s %20s %8s  %s\n", a, b, shift, interval, p, view_words[s->verdict]);
+    printf(" %11s %11s %9s %20s %8s  %s%s%s\n", a, b, shift, interval, p,
+           text_style(stdout, styles[s->verdict]), view_words[s->verdict],
+           text_style(stdout, TEXT_PLAIN));
 }
 
 static int print_view(const struct view *v)

@@ -349,10 +349,12 @@ static size_t sets_of_weft(struct complete_set sets[SETS])
     size_t count;
     const struct command *commands = weft_commands(&count);
     for (size_t i = 0; i < count && i < SETS; i++)
-        sets[i] = (struct complete_set){.command = commands[i].name,
-                                        .what = commands[i].what,
-                                        .rows = {.rows = weft_rows, .takes = commands[i].takes},
-                                        .files = true};
+        sets[i] =
+            (struct complete_set){.command = commands[i].name,
+                                  .what = commands[i].what,
+                                  .rows = {.rows = commands[i].rows ? commands[i].rows : weft_rows,
+                                           .takes = commands[i].takes},
+                                  .files = true};
     return count < SETS ? count : SETS;
 }
 

@@ -96,6 +96,21 @@ void progress_show(const struct progress *p)
     show_within(text);
 }
 
+void progress_step(const char *what, uint64_t done, uint64_t all)
+{
+    char text[160], left[32], tail[48] = "";
+    double past_s = (double)(clock_ms() - line.since_ms) / 1000;
+    if (!line.on || !takes_it())
+        return;
+    time_left(done ? past_s / (double)done * (double)(all - done) : 0, left, sizeof left);
+    if (done)
+        snprintf(tail, sizeof tail, ", %s left", left);
+    snprintf(text, sizeof text, "%s%s", what, tail);
+    show_within(text);
+    put("\r");
+    line.shown = true;
+}
+
 void progress_clear(void)
 {
     pthread_mutex_lock(&line.lock);

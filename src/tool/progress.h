@@ -15,6 +15,10 @@ void progress_begin(void);
 /* Says where it stands, if that is worth a line by now and the terminal takes it at once. */
 void progress_show(const struct progress *progress);
 
+/* The same for steps of which done are over: "WHAT, 3 min 20 s left". What another process writes
+ * to the terminal takes the place of the line. */
+void progress_step(const char *what, uint64_t done, uint64_t all);
+
 /* Takes the line away, before anything else is printed. */
 void progress_clear(void);
 

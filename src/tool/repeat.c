@@ -3,6 +3,7 @@
  * A, so that drift of the machine affects both alike. This process sleeps while a tool runs. */
 #include "core/child.h"
 #include "core/clock.h"
+#include "tool/progress.h"
 #include "tool/scratch.h"
 #include "tool/shell.h"
 #include "tool/weft.h"
@@ -302,22 +303,24 @@ static void rename_failed(const struct repeat *r, const char *which, const char 
         warn("%s is not complete: kept as %s", which, failed);
 }
 
-static int run_once(const struct repeat *r, const struct side *s, uint64_t number)
+static int run_once(const struct repeat *r, const struct side *s, uint64_t turn)
 {
+    uint64_t number = turn / (uint64_t)r->side_count + 1;
     char path[PATH_MAX + 32], which[128];
     pid_t child = -1;
     snprintf(path, sizeof path, "%s/%0*" PRIu64 ".json", s->folder, r->runs > 999 ? 4 : 3, number);
     snprintf(which, sizeof which, "run %" PRIu64 " of %" PRIu64 "%s%s", number, r->runs,
              r->side_count > 1 ? " of " : "", r->side_count > 1 ? side_names[s - r->sides] : "");
-    if (isatty(STDERR_FILENO))
-        shell_say(which);
+    progress_step(which, turn, r->runs * (uint64_t)r->side_count);
     s->words[s->count] = (char *)"--json";
     s->words[s->count + 1] = path;
     int status = start(r, s, &child);
     s->words[s->count + 1] = NULL;
     if (status)
         return status;
-    int ended = wait_run(r, child), document = check_document(s, which, path);
+    int ended = wait_run(r, child);
+    progress_clear();
+    int document = check_document(s, which, path);
     if (document)
         rename_failed(r, which, path);
     status = judge_run(which, ended);
@@ -391,13 +394,14 @@ static int check_pair(const struct repeat *r)
 static int run_all(const struct repeat *r)
 {
     int status = 0;
+    progress_begin();
     for (uint64_t turn = 0; turn < r->runs * (uint64_t)r->side_count && !status; turn++) {
         uint64_t round = turn / (uint64_t)r->side_count;
         bool swapped = round % 2;
         int side = (int)(turn % (uint64_t)r->side_count);
         if (r->side_count > 1 && swapped)
             side = 1 - side;
-        status = run_once(r, &r->sides[side], round + 1);
+        status = run_once(r, &r->sides[side], turn);
         if (!status && r->side_count > 1 && turn == 1)
             status = check_pair(r);
     }

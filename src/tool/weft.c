@@ -58,6 +58,7 @@ static const struct command commands[] = {
              "rounds;\n"
              "what looks slow is measured again.\n"
              "Exit codes: 0 nothing slower, 3 something is, 4 ranks lost, 5 cannot tell.\n",
+     .rows = map_rows,
      .main = map_command},
     {.name = "serve",
      .usage = "[OPTION ...]",
@@ -65,7 +66,13 @@ static const struct command commands[] = {
      .more =
          "Each client is served by a process of its own. Clients need -p with this port if it is\n"
          "not the default of their tool. Runs until SIGINT or SIGTERM.\n",
+     .rows = serve_rows,
      .main = serve_command},
+    {.name = "help",
+     .usage = "[COMMAND]",
+     .what = "Show the commands, or the options of one",
+     .takes = WEFT_HELP,
+     .main = help_command},
 };
 
 #define FIELD(member) .field = offsetof(struct weft_options, member)
@@ -313,11 +320,15 @@ const struct command *weft_commands(size_t *count)
     return commands;
 }
 
+/* Without a command's name. */
+static const char *weft_program = "weft";
+
 static int print_commands(void)
 {
-    printf("Usage:\n  %s COMMAND ...\n\nCommands (each has --help):\n", shell_program);
+    printf("Usage:\n  %s COMMAND ...\n\nCommands (each has --help):\n", weft_program);
     for (size_t i = 0; i < LENGTH(commands); i++)
-        printf("  %-9s %s\n", commands[i].name, commands[i].what);
+        printf("  %s%-9s%s %s\n", text_style(stdout, TEXT_BOLD), commands[i].name,
+               text_style(stdout, TEXT_PLAIN), commands[i].what);
     printf("\nOptions:\n"
            "  -h, --help              Print this help\n"
            "  -V, --version           Print version\n"
@@ -335,11 +346,44 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *word)
 {
-    char all[200] = "";
-    for (size_t i = 0; i < LENGTH(commands); i++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
-                 commands[i].name);
-    return fail(-EINVAL, "unknown command: \"%s\" (accepted: %s)", word, all);
+    enum { FAR = 2 };
+    char all[200] = "", guess[48] = "";
+    unsigned nearest = FAR + 1;
+    for (size_t i = 0; i < LENGTH(commands); i++) {
+        const char *name = commands[i].name;
+        unsigned distance = word_distance(word, name, FAR);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", name);
+        if (distance < nearest)
+            snprintf(guess, sizeof guess, "did you mean %s? ", name);
+        nearest = distance < nearest ? distance : nearest;
+    }
+    return fail(-EINVAL, "unknown command: \"%s\" (%saccepted: %s)", word, guess, all);
+}
+
+/* From now on sentences begin with its name too. */
+static int call(const struct command *command, int argc, char **argv)
+{
+    static char name[256];
+    snprintf(name, sizeof name, "%s %s", weft_program, command->name);
+    shell_program = name;
+    return command->main(command, argc, argv);
+}
+
+int help_command(const struct command *command, int argc, char **argv)
+{
+    static struct weft_options options;
+    static char ask[] = "--help";
+    const char *places[argc];
+    int given, status = weft_parse(command, argc, argv, &options, places, &given);
+    if (status)
+        return status < 0 ? status : 0;
+    if (given > 1)
+        return fail(-EINVAL, "help is of one command: %s", command->usage);
+    if (!given)
+        return print_commands();
+    const struct command *other = find(places[0]);
+    char *words[] = {argv[0], ask, NULL};
+    return other ? call(other, 2, words) : unknown(places[0]);
 }
 
 static bool is_word(const char *word, const char *letter, const char *name)
@@ -349,10 +393,7 @@ static bool is_word(const char *word, const char *letter, const char *name)
 
 static int run_command(int argc, char **argv)
 {
-    static char name[256];
-    if (argc < 2)
-        return fail(-EINVAL, "no command given (--help lists them)");
-    if (is_word(argv[1], "-h", "--help"))
+    if (argc < 2 || is_word(argv[1], "-h", "--help"))
         return print_commands();
     if (is_word(argv[1], "-V", "--version")) {
         printf("%s (Weft) %s\n", shell_program, core_version());
@@ -361,16 +402,13 @@ static int run_command(int argc, char **argv)
     if (strcmp(argv[1], "--list") == 0)
         return list_print();
     const struct command *command = find(argv[1]);
-    if (!command)
-        return unknown(argv[1]);
-    snprintf(name, sizeof name, "%s %s", shell_program, command->name);
-    shell_program = name;
-    return command->main(command, argc - 1, argv + 1);
+    return command ? call(command, argc - 1, argv + 1) : unknown(argv[1]);
 }
 
 int weft_main(int argc, char **argv)
 {
     shell_open(argc, argv);
+    weft_program = shell_program;
     int status = run_command(argc, argv);
     if (status >= 0)
         return status;

@@ -11,10 +11,11 @@
  * sentence, or the exit code. */
 struct command {
     const char *name;
-    const char *usage; /* the arguments, after the name */
-    const char *what;  /* one line */
-    const char *more;  /* lines above the options, or NULL */
-    unsigned takes;    /* which of weft_rows */
+    const char *usage;      /* the arguments, after the name */
+    const char *what;       /* one line */
+    const char *more;       /* lines above the options, or NULL */
+    unsigned takes;         /* which of the rows */
+    const struct opt *rows; /* NULL: weft_rows */
     int (*main)(const struct command *command, int argc, char **argv);
 };
 
@@ -24,20 +25,28 @@ int repeat_command(const struct command *command, int argc, char **argv);
 int keygen_command(const struct command *command, int argc, char **argv);
 int report_command(const struct command *command, int argc, char **argv);
 int map_command(const struct command *command, int argc, char **argv);
+int help_command(const struct command *command, int argc, char **argv);
 int serve_command(const struct command *command, int argc, char **argv);
 
 /* All of them. */
 const struct command *weft_commands(size_t *count);
 
 /* Options of all commands; the bits say which commands take a row. */
-enum { WEFT_COMPARE = 1, WEFT_REPEAT = 2, WEFT_REPORT = 4, WEFT_INFO = 8, WEFT_KEYGEN = 16 };
+enum {
+    WEFT_COMPARE = 1,
+    WEFT_REPEAT = 2,
+    WEFT_REPORT = 4,
+    WEFT_INFO = 8,
+    WEFT_KEYGEN = 16,
+    WEFT_HELP = 32
+};
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
 struct weft_options {
     char output[WEFT_PATH], json[WEFT_PATH], junit[WEFT_PATH];
     char percentiles[WEFT_LIST], min_effect[32];
     bool force, across_fabrics, markdown, verbose, help;
 };
-extern const struct opt weft_rows[];
+extern const struct opt weft_rows[], map_rows[], serve_rows[];
 
 /* Fills the options; other arguments go to places, which has room for argc. Returns 1 after
  * printing the help, which ends the command. */

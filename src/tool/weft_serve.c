@@ -34,7 +34,7 @@ struct serve_options {
 #define FIELD(member) .field = offsetof(struct serve_options, member)
 
 /* clang-format off */
-static const struct opt rows[] = {
+const struct opt serve_rows[] = {
     {.letter = 'p', .name = "port", .type = OPT_NUMBER, FIELD(port), .max = 65535,
      .fallback = "49194", .word = "PORT", .takes = 1,
      .help = "The port to listen on (default: {default})"},
@@ -55,7 +55,7 @@ static const struct opt rows[] = {
      .help = "Print this help"},
     {0}};
 /* clang-format on */
-OPT_FITS(rows);
+OPT_FITS(serve_rows);
 
 struct serving {
     struct serve_options options;
@@ -206,7 +206,7 @@ int serve_command(const struct command *command, int argc, char **argv)
 {
     static struct serving serving;
     struct serve_options *o = &serving.options;
-    struct opt_set set = {.rows = rows, .base = o};
+    struct opt_set set = {.rows = serve_rows, .base = o};
     const struct role role = {.port = 1, .server_cpu = -1};
     const char *places[argc];
     int given, status = weft_parse_rows(command, argc, argv, &set, &o->help, places, &given);

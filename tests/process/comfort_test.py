@@ -2,6 +2,8 @@
 """What makes the tools easy to use: options cut short, numbers with K, lists, suggestions, and
 sentences that say what to do next."""
 import os
+import pty
+import re
 import shutil
 import signal
 import sys
@@ -130,6 +132,39 @@ def two_users_are_told_which_fabric_works_between_them():
         ended(server, 1)
         for end in (client, server):
             check("device ofi:tcp works between users" in sentences(end)[-1], end)
+
+
+# ---- weft on a terminal ----
+
+def on_terminal(*args, env):
+    """What a terminal is given on both streams."""
+    leader, follower = pty.openpty()
+    process = Process([WEFT, *args], stdout=follower, stderr=follower, env=env)
+    ended(process, 0)
+    os.close(follower)
+    said = b""
+    try:
+        while piece := os.read(leader, 65536):
+            said += piece
+    except OSError:
+        pass  # nobody has the other side any more
+    os.close(leader)
+    return said.decode()
+
+
+@test
+def a_terminal_has_colors_unless_the_user_wants_none():
+    for colors, more in (True, {}), (False, {"NO_COLOR": "1"}), (False, {"TERM": "dumb"}), (True, {"NO_COLOR": ""}):
+        said = on_terminal("help", env={"TERM": "xterm", "NO_COLOR": "", **more})
+        equal("\033[1m" in said, colors, ascii(said))
+    check("\033" not in ended(Process([WEFT, "help"], env={"TERM": "xterm"}), 0).out)
+
+
+@test
+def repeat_says_on_a_terminal_where_it_is_in_one_line():
+    said = on_terminal("repeat", "2", "--", tap.tool_path("cxi_write_lat"), "--local", "-d", "null",
+                       "-n", "10", "-s", "8", env={"TERM": "xterm"})
+    check("\rrun 1 of 2\033[K\r" in said and re.search(r"\rrun 2 of 2, \d+ s left\033\[K\r", said), ascii(said))
 
 
 if __name__ == "__main__":

@@ -350,11 +350,20 @@ def operands_and_options_that_make_no_sense_are_refused():
 
 @test
 def words_that_are_no_command_are_refused():
-    for args, name in (((), "no command"), (("nosuch",), '"nosuch"'), (("--nosuch",), "--nosuch")):
+    for args, name in ((("nosuch",), '"nosuch"'), (("--nosuch",), "--nosuch"), (("help", "nosuch"), '"nosuch"'),
+                       (("help", "info", "info"), "[COMMAND]"), (("comapre", "a"), "did you mean compare?")):
         process = weft(2, *args)
         check(name in process.err and len(lines_of(process.err)) == 1 and not process.out, process)
-    check("compare" in weft(0, "--help").out)
+    check("did you mean" not in weft(2, "nosuch").err)
+    check("\n  compare   Tell whether" in weft(0, "--help").out)
     check(weft(0, "--version").out.startswith("weft (Weft) "))
+
+
+@test
+def help_is_of_all_commands_or_of_one():
+    everything = weft(0, "--help").out
+    equal((weft(0).out, weft(0, "help").out), (everything, everything))
+    equal(weft(0, "help", "keygen").out, weft(0, "keygen", "--help").out)
 
 
 # ---- documents of the first version ----
