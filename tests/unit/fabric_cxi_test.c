@@ -87,9 +87,10 @@ static void leave(struct pair *pair)
 
 static int open_pair(void **state)
 {
-    struct pair *pair = calloc(1, sizeof *pair);
-    if (!pair || fabric_choose("cxi:cxi0", &choice))
+    if (fabric_choose("cxi:cxi0", &choice))
         return -1;
+    struct pair *pair = calloc(1, sizeof *pair);
+    assert_non_null(pair);
     open_end(&pair->ends[0], "cxi0");
     open_end(&pair->ends[1], "cxi1");
     meet(pair);
@@ -332,7 +333,7 @@ static void a_nic_that_loses_high_rate_atomics_is_sent_none(void **state)
     struct pair *pair = *state;
     const struct fabric_batch batch = {.count = 4, .slots = 1};
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct completion done;
+        struct completion done = {0};
         uint32_t operand = 1, sum;
         for (int end = 0; end < 2; end++) {
             close_end(&pair->ends[end]);
