@@ -109,6 +109,15 @@ def lint(page):
     checks.append((f"mandoc has no warning about {page.name}", complaints))
 
 
+def abi():
+    """weft-fabric(3) is of the port as it is."""
+    header = (SOURCE / "src/fabric/fabric.h").read_text(encoding="utf-8")
+    page = (SOURCE / "man/weft-fabric.3").read_text(encoding="utf-8")
+    number, = re.findall(r"FABRIC_ABI = (\d+)", header)
+    checks.append(("weft-fabric(3) has the ABI of the port",
+                   [] if f"which is {number}; a module" in page else [f"it is {number}"]))
+
+
 TOOLS = re.findall(r"^(?:CXI_|LOOPBACK_)?TOOL\((\w+),", (SOURCE / "src/tool/tools.def").read_text(encoding="utf-8"), re.M)
 for tool in TOOLS:
     page = SOURCE / "man" / (tool + ".1")
@@ -122,6 +131,7 @@ for tool in TOOLS:
 for page in sorted((SOURCE / "man").glob("*.[1-9]")):
     sections(page)
     lint(page)
+abi()
 
 print(f"1..{len(checks)}")
 for number, (sentence, complaints) in enumerate(checks, 1):
