@@ -87,7 +87,8 @@ BUILD_NEEDS = cc=gcc meson=meson ninja=ninja-build pkg-config=pkg-config \
 	lib:jansson=libjansson-dev
 CHECK_NEEDS = lib:cmocka=libcmocka-dev python3=python3 ip=iproute2 mandoc=mandoc \
 	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev \
-	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich
+	mpirun.openmpi=openmpi-bin lib:mpich=libmpich-dev mpirun.mpich=mpich \
+	lib:pmix=libpmix-dev srun=slurm-wlm munged=munge
 BROWSER_NEEDS = chromium=chromium
 FUZZ_NEEDS  = clang=clang llvm-symbolizer=llvm
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck

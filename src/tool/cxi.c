@@ -6,6 +6,7 @@
 #include "tool/local.h"
 #include "tool/pairs.h"
 #include "tool/progress.h"
+#include "tool/ranks.h"
 #include "tool/serve.h"
 #include "tool/shell.h"
 
@@ -25,6 +26,7 @@ struct command {
     struct session session;
     struct local local;
     struct pairs pairs;
+    struct ranks ranks;
     struct place place;
     char **argv;
     struct report_table table;
@@ -175,6 +177,7 @@ static int client(struct command *c, const char *address, unsigned port)
                           .wait_ms = c->options.local ? LOCAL_WAIT_MS : c->options.wait_s * 1000,
                           .timeout_ms = c->options.spec.timeout_ms,
                           .ticket = c->options.member ? &ticket : NULL,
+                          .peer = c->ranks.peer,
                           .watch = {team_watch, &c->pairs.member}};
     struct session *s = &c->session;
     struct msg answer;
@@ -295,6 +298,8 @@ static int server(struct command *c)
     int status = c->options.member
                      ? serve_connection(&service, c->pairs.connection)
                      : session_prepare(&c->session, &c->offer, &c->options.spec, true);
+    if (c->ranks.found)
+        status = ranks_serve(&c->ranks, status);
     if (!status && !c->options.member)
         status = serve_clients(&service);
     return pairs_close(&c->pairs, session_close(&c->session, status));
@@ -302,34 +307,13 @@ static int server(struct command *c)
 
 /* ---- both ---- */
 
-/* What is the server's own; the rest it hears from the client. */
-static void server_arguments(struct arguments *a, const struct cxi_options *o, bool port_given,
-                             int64_t cpu)
-{
-    arguments_begin(a);
-    argument(a, "--port", "%" PRIu64, port_given ? o->port : 0);
-    argument(a, "--bind", "%s", *o->bind ? o->bind : local_address);
-    argument(a, "--device", "%s", o->devices);
-    argument(a, "--svc-id", "%" PRIu64, o->service);
-    argument(a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
-    local_bounds(a, &o->most);
-    if (o->pairs > 1)
-        argument(a, "--max-procs", "%u", o->pairs);
-    if (cpu >= 0)
-        argument(a, "--cpu", "%" PRId64, cpu);
-    if (o->rx_gpu >= 0)
-        argument(a, "--rx-gpu", "%" PRId64, o->rx_gpu);
-    if (o->rx_gpu >= 0 && o->gpu_type)
-        argument(a, "--gpu-type", "%s", memory_vendors[o->gpu_type - 1]);
-}
-
 static int both(struct command *c)
 {
     const struct cxi_options *o = &c->options;
     struct arguments arguments;
     unsigned port = 0;
     int64_t cpus[2] = {place_cpu(&c->place, 0), place_server(&c->place, o->cpu, o->pairs)};
-    server_arguments(&arguments, o, given(c, "port"), cpus[1]);
+    cxi_server_arguments(&arguments, o, given(c, "port"), cpus[1]);
     int status = local_start(&c->local, &arguments, &c->options.access, &port);
     if (!status && cpus[0] >= 0)
         status = cpu_pin(cpus[0]);
@@ -391,6 +375,19 @@ static int parse(struct command *c, int argc, char **argv)
     return status;
 }
 
+/* Ranks of a launcher, unless told to be one of the two that meet over TCP. */
+static int find_ranks(struct command *c)
+{
+    struct cxi_options *o = &c->options;
+    if (c->tool->alone || o->address || o->local || o->loop || *o->bind || o->member ||
+        given(c, "port"))
+        return 0;
+    int status = ranks_find(&c->ranks);
+    if (!status && ranks_client(&c->ranks))
+        o->address = ranks_server;
+    return status;
+}
+
 static int prepare(struct command *c, int argc, char **argv)
 {
     struct cxi_options *o = &c->options;
@@ -400,7 +397,11 @@ static int prepare(struct command *c, int argc, char **argv)
     o->member = c->pairs.page;
     if (o->member)
         pairs_access(&c->pairs, &o->access);
-    status = cxi_check(o, &c->set);
+    status = find_ranks(c);
+    if (!status)
+        status = cxi_check(o, &c->set);
+    if (c->ranks.found)
+        status = ranks_check(&c->ranks, status, several(c));
     if (!status)
         place_device(o->devices, c->pairs.member.number % o->device_count, o->device);
     c->own.options = *o;
@@ -454,9 +455,11 @@ static int run(struct command *c)
     if (o->local)
         return both(c);
     int status = cpu >= 0 ? cpu_pin(cpu) : 0;
-    if (status)
-        return status;
-    return o->address ? client(c, o->address, (unsigned)o->port) : server(c);
+    if (!status && c->ranks.found)
+        status = ranks_meet(&c->ranks, &o->access, o->spec.timeout_ms, o->wait_s * 1000);
+    if (!status)
+        status = o->address ? client(c, o->address, (unsigned)o->port) : server(c);
+    return ranks_end(&c->ranks, status);
 }
 
 int cxi_main(const struct cxi_tool *tool, int argc, char **argv)

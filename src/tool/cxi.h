@@ -104,4 +104,9 @@ int cxi_help(const struct cxi_tool *tool, const struct op *op, const struct opt_
 
 int cxi_main(const struct cxi_tool *tool, int argc, char **argv);
 
+/* What is the server's own, of --local; the rest it hears from the client. */
+struct arguments;
+void cxi_server_arguments(struct arguments *arguments, const struct cxi_options *options,
+                          bool port_given, int64_t cpu);
+
 #endif

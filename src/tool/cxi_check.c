@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules among the options of the CXI family, each a sentence. */
 #include "tool/cxi.h"
+#include "tool/local.h"
 #include "tool/pairs.h"
 #include "tool/serve.h"
 
@@ -197,4 +198,24 @@ int cxi_grant_pairs(const struct cxi_options *own, const struct pairs *mine,
                     own->device_count);
     *granted = (unsigned)pairs;
     return 0;
+}
+
+void cxi_server_arguments(struct arguments *a, const struct cxi_options *o, bool port_given,
+                          int64_t cpu)
+{
+    arguments_begin(a);
+    argument(a, "--port", "%" PRIu64, port_given ? o->port : 0);
+    argument(a, "--bind", "%s", *o->bind ? o->bind : local_address);
+    argument(a, "--device", "%s", o->devices);
+    argument(a, "--svc-id", "%" PRIu64, o->service);
+    argument(a, "--timeout", "%" PRIu64, o->spec.timeout_ms / 1000);
+    local_bounds(a, &o->most);
+    if (o->pairs > 1)
+        argument(a, "--max-procs", "%u", o->pairs);
+    if (cpu >= 0)
+        argument(a, "--cpu", "%" PRId64, cpu);
+    if (o->rx_gpu >= 0)
+        argument(a, "--rx-gpu", "%" PRId64, o->rx_gpu);
+    if (o->rx_gpu >= 0 && o->gpu_type)
+        argument(a, "--gpu-type", "%s", memory_vendors[o->gpu_type - 1]);
 }

@@ -238,7 +238,8 @@ int visit_server(const struct visit *v, const struct msg *greeting, struct msg *
     struct peer_terms terms = {
         .timeout_ms = v->timeout_ms, .stop = &shell_stop, .ticket = v->ticket, .watch = v->watch};
     access_terms(v->access, &terms);
-    int status = tcp_dial(peer, v->address, v->port, v->wait_ms, &terms);
+    *peer = v->peer;
+    int status = v->peer ? 0 : tcp_dial(peer, v->address, v->port, v->wait_ms, &terms);
     if (status)
         return status;
     status = peer_swap(*peer, greeting, answer);

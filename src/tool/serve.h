@@ -82,6 +82,7 @@ struct visit {
     unsigned port;
     uint64_t wait_ms, timeout_ms;
     const struct peer_ticket *ticket; /* of a further pair; NULL: the first, or the only one */
+    struct peer *peer;                /* that is there already; NULL: it is dialled */
     struct peer_watch watch;
 };
 int visit_server(const struct visit *visit, const struct msg *greeting, struct msg *answer,

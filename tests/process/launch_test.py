@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks under real launchers become a group, every tool runs on two of them, and whatever happens to
+one rank, the others finish and tell it. Slurm runs on hosts made of namespaces: four, or as many as
+WEFT_TEST_HOSTS says."""
+import functools
+import os
+import re
+import shutil
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+import cluster
+
+cluster.move_away()
+import tap
+from tap import check, equal, skip, test
+
+BUILD = tap.build_folder()
+RANK = os.path.join(BUILD, "tests", "process", "launch_rank")
+HOSTS = int(os.environ.get("WEFT_TEST_HOSTS", "4"))
+LIMIT_S = 90
+_making = threading.Lock()
+
+
+@functools.cache
+def _made():
+    return cluster.Cluster(HOSTS)
+
+
+def slurm():
+    with _making:
+        return _made()
+
+
+def need_pmix():
+    if not os.path.exists(os.path.join(BUILD, "modules", "weft-pmix.so")):
+        skip("weft-pmix.so is not built")
+
+
+def srun(*words, mpi=None, ranks=None):
+    """A command of srun on the head, one rank per host unless told."""
+    if mpi == "pmix":
+        need_pmix()
+    hosts = slurm()
+    options = [f"--mpi={mpi}"] if mpi else []
+    return hosts.run("srun", f"-N{min(HOSTS, ranks or HOSTS)}", f"-n{ranks or HOSTS}", *options,
+                     *words, limit=LIMIT_S)
+
+
+def launched(launcher, ranks, *words):
+    if not shutil.which(launcher):
+        skip(f"{launcher} is not installed")
+    if "openmpi" in launcher:
+        need_pmix()
+    # Their launchers must not think that they run below Slurm.
+    return tap.Process([launcher, "-n", str(ranks), *words], limit=LIMIT_S, env=tap.mpi_env())
+
+
+def good(job, by, ranks=HOSTS, secret=True, nodes=None, met=None):
+    """All ranks were there to the end."""
+    equal(job.wait(), 0, job)
+    there = re.findall(r'^rank (\d+) on (\S+) in "(\S*)": met (\d+)$', job.out, re.M)
+    equal([int(one[0]) for one in there], list(range(ranks)), job)
+    check(f"{ranks} ranks by {by}{', with a secret' if secret else ''}\n" in job.out, job)
+    if nodes:
+        equal([one[1] for one in there], nodes, job)
+    if met:
+        equal({int(one[3]) for one in there}, {met}, job)
+    return there
+
+
+def lost(job, rank, round_number, *reasons):
+    """All but one were."""
+    equal(job.wait(), 0, job)
+    found = re.findall(r"^lost rank (\d+) in round (\d+): (.*)$", job.out, re.M)
+    equal([(int(one[0]), int(one[1])) for one in found], [(rank, round_number)], job)
+    check(any(reason in found[0][2] for reason in reasons), job)
+    there = [int(one) for one in re.findall(r"^rank (\d+) on", job.out, re.M)]
+    equal(there, [i for i in range(there[-1] + 1) if i != rank], job)
+
+
+def ranks_of_srun_are_a_group(mpi, by, secret):
+    there = good(srun(RANK, "2", "10", mpi=mpi), by, secret=secret, met=2,
+                 nodes=[f"n{i}" for i in range(HOSTS)])
+    if by in ("slurm", "pals"):
+        equal([one[2] for one in there], [f"s{i // 2}" for i in range(HOSTS)])
+
+
+for words in ((None, "slurm", False), ("pmi2", "pmi", True), ("pmix", "pmix", True),
+              ("cray_shasta", "pals", False)):
+    tap.add(f"ranks of srun --mpi={words[0]} are a group", ranks_of_srun_are_a_group, *words)
+
+
+def a_killed_rank_is_lost_and_the_others_finish(launcher, by):
+    job = launched(launcher, 4, RANK, "3", "50", "kill", "2", "2")
+    lost(job, 2, 2, "its connection was closed")
+    check(f"by {by}" in job.out, job)
+
+
+tap.add("a killed rank is lost and the others finish under hydra",
+        a_killed_rank_is_lost_and_the_others_finish, "mpiexec.hydra", "pmi")
+tap.add("a killed rank is lost and the others finish under Open MPI",
+        a_killed_rank_is_lost_and_the_others_finish, "mpirun.openmpi", "pmix")
+
+
+@test
+def a_killed_rank_is_lost_and_the_others_finish_under_srun():
+    job = srun(RANK, "3", "100", "kill", "2", "2", mpi="pmi2")
+    job.wait()
+    check("lost rank 2 in round 2: its connection was closed" in job.out, job)
+    check(f"{HOSTS} ranks by pmi" in job.out, job)
+
+
+@test
+def ranks_of_agents_are_a_group():
+    hosts = slurm()
+    agent = "nsenter --net=/run/netns/%h"
+    job = hosts.run(RANK, "--hosts", f"n[0-{HOSTS - 1}]", agent, "2", "10", limit=LIMIT_S)
+    good(job, "hosts", nodes=[f"n{i}" for i in range(HOSTS)], met=2)
+    check("secret" not in " ".join(job.argv), job)
+
+
+@test
+def local_ranks_are_a_group_and_a_stopped_one_is_lost():
+    job = tap.run(RANK, "--local", "6", "3", "50", "stop", "4", "2", limit=LIMIT_S)
+    lost(job, 4, 2, "silent for")
+
+
+@test
+def a_rank_whose_link_is_cut_is_lost():
+    """With everything that it was about to say."""
+    hosts = slurm()
+    agent = "nsenter --net=/run/netns/%h"
+    job = hosts.run(RANK, "--hosts", f"n[0-{HOSTS - 1}]", agent, "6", "700", limit=LIMIT_S)
+    job.wait_until(lambda: len(tap.children_of(job.pid)) >= HOSTS, 20)
+    threading.Event().wait(1.5)
+    hosts.cut("n2")
+    try:
+        equal(job.wait(), 0, job)
+        check(re.search(r"^lost rank 2 in round \d: silent for", job.out, re.M), job)
+    finally:
+        hosts.mend("n2")
+
+
+# Every tool, on two ranks.
+
+def two_ranks_measure(start, tool, *words):
+    path = tap.tool_path(tool)
+    job = start(path, *words)
+    equal(job.wait(), 0, job)
+    equal(len(re.findall(r"^\s+8\s", job.out, re.M)), 1, job)
+    check("Listening" not in job.out, job)
+
+
+def by_srun(mpi):
+    return lambda *words: srun(*words, mpi=mpi, ranks=2)
+
+
+def by_launcher(name):
+    return lambda *words: launched(name, 2, *words)
+
+
+for title, starter in (("srun", by_srun(None)), ("srun --mpi=pmi2", by_srun("pmi2")),
+                       ("mpiexec.hydra", by_launcher("mpiexec.hydra")),
+                       ("mpirun.openmpi", by_launcher("mpirun.openmpi"))):
+    device = "ofi:tcp" if "srun" in title else "soft:cxi0"
+    tap.add(f"two ranks of {title} measure", two_ranks_measure, starter, "cxi_send_lat", "-s", "8",
+            "-n", "50", "-d", device)
+tap.add("two ranks of hydra measure bandwidth", two_ranks_measure, by_launcher("mpiexec.hydra"),
+        "cxi_write_bw", "-s", "8", "-n", "2", "-d", "soft:cxi0")
+
+
+@test
+def another_number_of_ranks_is_refused_once():
+    job = launched("mpiexec.hydra", 3, tap.tool_path("cxi_send_lat"))
+    check(job.wait() != 0, job)
+    equal(job.err.count("2 ranks are needed, the launcher started 3"), 1, job)
+
+
+@test
+def a_server_and_a_client_in_a_job_are_what_they_were():
+    """An address, a port or --local says that no rank is meant."""
+    job = launched("mpiexec.hydra", 2, tap.tool_path("cxi_send_lat"), "--local", "-s", "8", "-n", "20",
+                   "-d", "soft:cxi0")
+    equal(job.wait(), 0, job)
+    equal(len(re.findall(r"^\s+8\s", job.out, re.M)), 2, job)
+
+
+tap.main(workers=3)
