@@ -255,7 +255,7 @@ static int take_record(struct group *g, const struct link *l, const struct recor
     return tree_link(g, r->rank) ? 0 : tree_strike(g, r->rank, reason);
 }
 
-static int take_up(struct group *g, struct link *l)
+int tree_take(struct group *g, struct link *l)
 {
     struct record record;
     size_t at = 0;
@@ -295,7 +295,7 @@ static int read_link(struct group *g, uint32_t number)
         status = wire_feed(&msg, WIRE_UP, &l->turn, &l->in,
                            (size_t)g->count * (GROUP_VALUE_MAX / 4) + GROUP_VALUE_MAX);
         if (status == 1)
-            status = take_up(g, l);
+            status = tree_take(g, l);
         if (status)
             return status;
     }

@@ -90,6 +90,8 @@ int tree_pump(struct group *group);
 void tree_attach(struct group *group, struct channel *channel, const struct msg *greeting);
 /* Root: strikes a rank. */
 int tree_strike(struct group *group, uint32_t rank, const char *reason);
+/* Takes in the complete message of a child. */
+int tree_take(struct group *group, struct link *link);
 /* Sends the bytes to all children, the lost among them noticed. */
 void tree_down(struct group *group);
 /* Sends this turn's message to the parent. */
