@@ -24,7 +24,8 @@ static void script_hash(FILE *out)
         fprintf(out, "%c=", digits[value << (6 - bits) & 63]);
 }
 
-static void head(const struct plot_data *plots, FILE *out)
+/* Up to the title. */
+static void begin(FILE *out)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -34,6 +35,28 @@ static void head(const struct plot_data *plots, FILE *out)
     fputs("'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta name=\"generator\" content=\"weft\">\n<title>",
           out);
+}
+
+void page_open(const char *title, FILE *out)
+{
+    begin(out);
+    html_text(out, title);
+    fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", plot_style, page_style);
+}
+
+void page_end(FILE *out)
+{
+    fprintf(out,
+            "<footer>Made by weft " WEFT_VERSION ". Times are in microseconds (us) as the tools "
+            "print them; 1 MB is 10<sup>6</sup> bytes, 1 MiB "
+            "2<sup>20</sup>.</footer>\n<script>%s</script>\n</body>\n"
+            "</html>\n",
+            page_script);
+}
+
+static void head(const struct plot_data *plots, FILE *out)
+{
+    begin(out);
     html_text(out, plots->run_count == 1 && plots->runs[0].tool ? plots->runs[0].tool : "Weft");
     if (plots->run_count == 1)
         html_print(out, ", %s", plots->names[0]);
@@ -161,12 +184,7 @@ static int body(const struct plot_data *plots, FILE *out)
     }
     describe_differences(plots, out);
     describe_runs(plots, out);
-    fprintf(out,
-            "<footer>Made by weft " WEFT_VERSION ". Times are in microseconds (us) as the tools "
-            "print them; 1 MB is 10<sup>6</sup> bytes, 1 MiB "
-            "2<sup>20</sup>.</footer>\n<script>%s</script>\n</body>\n"
-            "</html>\n",
-            page_script);
+    page_end(out);
     return status;
 }
 

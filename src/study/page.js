@@ -121,6 +121,41 @@
     return made;
   };
 
+  // A tile of a heat map: its nodes and times. Values are those below the diagonal, row by row.
+  const spot = (heat, event) => {
+    const matrix = heat.svg.getScreenCTM();
+    if (!matrix) return;
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    const column = Math.floor((x - heat.left) / heat.tile), row = Math.floor((y - heat.top) / heat.tile);
+    const inside = Math.min(row, column) >= 0 && Math.max(row, column) < heat.side;
+    const high = Math.max(row, column), low = Math.min(row, column), at = high * (high - 1) / 2 + low;
+    heat.mark.remove();
+    box.remove();
+    if (!inside || row === column) return;
+    const head = document.createElement("div"), times = document.createElement("p");
+    head.className = "head";
+    head.textContent = `${heat.names[row]} - ${heat.names[column]}`;
+    times.textContent = heat.p50[at] ? `p50 ${heat.p50[at]} us, p99 ${heat.p99[at]} us` : "not measured";
+    box.replaceChildren(head, times);
+    heat.figure.append(box);
+    heat.mark.setAttribute("d", `M${heat.left + column * heat.tile} ${heat.top + row * heat.tile}h${heat.tile}v${heat.tile}h${-heat.tile}z`);
+    heat.svg.append(heat.mark);
+    const room = heat.figure.getBoundingClientRect();
+    box.style.left = Math.max(0, Math.min(event.clientX - room.left + 14, room.width - box.offsetWidth)) + "px";
+    box.style.top = event.clientY - room.top + 16 + "px";
+  };
+
+  for (const svg of document.querySelectorAll("svg.heat")) {
+    const { side, left, top, tile, names, p50, p99 } = svg.dataset;
+    const heat = {
+      svg, figure: svg.closest("figure"), side: +side, left: +left, top: +top, tile: +tile,
+      names: list(names), p50: list(p50), p99: list(p99), mark: element("path", "spot"),
+    };
+    svg.addEventListener("pointermove", e => spot(heat, e));
+    svg.addEventListener("pointerdown", e => spot(heat, e));
+    svg.addEventListener("pointerleave", () => { heat.mark.remove(); box.remove(); });
+  }
+
   for (const svg of document.querySelectorAll("svg.plot")) {
     const plot = {
       svg, figure: svg.closest("figure"), value: svg.dataset.value, unit: svg.dataset.unit,

@@ -205,6 +205,9 @@ void describe_runs(const struct plot_data *plots, FILE *out);
 int option_incidental(const char *name);
 
 /* Generated from plot.css, page.css and page.js by the build. */
+/* The first and the last lines of a page (page.c). */
+void page_open(const char *title, FILE *out);
+void page_end(FILE *out);
 extern const char plot_style[], page_style[], page_script[], page_script_hash[];
 
 #endif

@@ -279,11 +279,15 @@ int compare_command(const struct command *command, int argc, char **argv)
     }
     if (given != 2)
         return fail(-EINVAL, "expected two results, A and B; %d given", given);
+    bool maps = false;
     status = weft_terms(&options, &terms);
     if (!status)
         status = compare_check(&options);
     if (!status)
-        status = study_set_read(&a, places[0]);
+        status = compare_maps(places[0], places[1], &options, &maps);
+    if (status || maps)
+        return status;
+    status = study_set_read(&a, places[0]);
     if (!status)
         status = study_set_read(&b, places[1]);
     if (!status)

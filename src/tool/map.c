@@ -133,22 +133,22 @@ int map_command(const struct command *command, int argc, char **argv)
 {
     static struct map_options options;
     struct map_request request;
-    struct map_launch launch = {0};
+    static struct map_launch launch;
     struct opt_set set = {.rows = map_rows, .base = &options};
     const char *places[argc];
     int given;
     spec_defaults(&options.spec);
     int status = weft_parse_rows(command, argc, argv, &set, &options.help, places, &given);
     if (status)
-        return status < 0 ? map_launch_wrong(status) : 0;
+        return status < 0 ? map_launch_wrong(&launch, status) : 0;
     if (given)
         status = fail(-EINVAL, "unexpected argument \"%s\" (--help shows the usage)", places[0]);
     if (!status)
         status = map_settle(&options, &set, &request);
     if (status)
-        return map_launch_wrong(status);
+        return map_launch_wrong(&launch, status);
     shell_catch_signals();
-    status = map_launch(&launch, &request, argc, argv);
+    status = map_launch(&launch, &request, &set);
     if (!status)
         status = run(&request, &launch, argc, argv);
     return map_launch_end(&launch, status);

@@ -20,7 +20,7 @@ struct map_options {
     char hosts[MAP_PATH], agent[1024];
     char json[MAP_PATH], csv[MAP_PATH], cells[MAP_PATH];
     struct access access;
-    bool help;
+    bool member, help; /* member: started by --hosts */
 };
 
 /* What a map is asked for, from the options. */

@@ -1,154 +1,114 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the ranks of weft map come to be. Those of --local are children of this process, forked
- * before any library is loaded. */
+/* How the ranks of weft map come to be: copies of this process, a command on each host, or ranks of
+ * a launcher. All of them have the same options. */
 #include "tool/map_launch.h"
-#include "core/child.h"
-#include "core/clock.h"
 #include "tool/shell.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { STOP_MS = 3000 };
-static const char here[] = "127.0.0.1";
+enum { WORDS = 48, WORD = 1024 };
 
-static struct group_spec spec_of(struct map_launch *l, const struct map_request *r, uint32_t rank,
-                                 uint32_t size)
+/* ---- hosts ---- */
+
+/* What the leader alone does. */
+static bool is_leaders(const struct opt *row)
 {
-    const struct map_options *o = r->options;
-    return (struct group_spec){.rank = rank,
-                               .size = size,
-                               .root = rank == 0,
-                               .id = l->id,
-                               .secret = &l->secret,
-                               .bind = here,
-                               .timeout_ms = o->spec.timeout_ms,
-                               .wait_ms = o->wait_s * 1000,
-                               .stop = &shell_stop};
+    static const char *const names[] = {"hosts", "agent", "json",        "csv",
+                                        "cells", "help",  "secret-file", "groups"};
+    for (size_t i = 0; i < LENGTH(names); i++)
+        if (strcmp(row->name, names[i]) == 0)
+            return true;
+    return false;
 }
 
-/* ---- --local ---- */
-
-static void become_rank(struct map_launch *l, pid_t parent, int out)
+/* The command of a member: this program with the options that count for it. */
+static int start_hosts(struct map_launch *l, const struct map_options *o, const struct opt_set *set)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
-    close(out);
-    l->child = true;
-    l->count = 0;
-}
-
-/* The port of the leader, which it writes once for each rank. */
-static int read_port(int from, unsigned *port)
-{
-    uint32_t number;
-    if (read(from, &number, sizeof number) != sizeof number)
-        return fail(-ECONNRESET, "the leader has gone");
-    *port = number;
-    return 0;
-}
-
-static int join_local(struct map_launch *l, const struct map_request *r, uint32_t rank, int from)
-{
-    struct group_spec spec = spec_of(l, r, rank, (uint32_t)r->options->local);
-    unsigned port = 0;
-    int status = read_port(from, &port);
-    close(from);
-    if (!status)
-        status = group_open(&l->group, &spec);
-    return status ? status : group_join(l->group, here, port);
-}
-
-static int lead_local(struct map_launch *l, const struct map_request *r, int to)
-{
-    struct group_spec spec = spec_of(l, r, 0, (uint32_t)r->options->local);
-    int status = group_open(&l->group, &spec);
-    if (!status) {
-        uint32_t port = group_port(l->group);
-        for (uint64_t i = 1; i < r->options->local; i++)
-            if (write(to, &port, sizeof port) != sizeof port)
-                status = fail(-EIO, "--local: %s", strerror(errno));
+    static char text[WORDS][WORD];
+    static char *words[WORDS + 1];
+    char value[WORD - 64];
+    int count = 0;
+    ssize_t length = readlink("/proc/self/exe", text[0], WORD - 1);
+    if (length <= 0)
+        return fail(-errno, "the name of this program is not known: %s", strerror(errno));
+    text[0][length] = '\0';
+    words[count++] = text[0];
+    words[count++] = "map";
+    words[count++] = "--member";
+    for (const struct opt *row = opt_next(set, NULL); row && count < WORDS;
+         row = opt_next(set, row)) {
+        if (!row->name || is_leaders(row) || opt_origin(set, row) != OPT_BY_USER)
+            continue;
+        opt_format(row, set->base, value, sizeof value);
+        snprintf(text[count], WORD, "--%s=%s", row->name, value);
+        words[count] = text[count];
+        count++;
     }
-    close(to);
-    return status ? status : group_join(l->group, here, group_port(l->group));
-}
-
-static int start_local(struct map_launch *l, const struct map_request *r)
-{
-    uint32_t size = (uint32_t)r->options->local;
-    int pipes[2];
-    pid_t parent = getpid();
-    l->children = calloc(size, sizeof *l->children);
-    int status = secret_make(&l->secret);
-    if (!status)
-        status = random_digits(l->id, sizeof l->id);
-    if (!status && (!l->children || pipe(pipes)))
-        status = fail(-ENOMEM, "--local: no memory for %u ranks", size);
-    l->how = "local";
-    l->trusted = true;
-    for (uint32_t rank = 1; rank < size && !status; rank++) {
-        pid_t child = fork();
-        if (child == 0) {
-            become_rank(l, parent, pipes[1]);
-            return join_local(l, r, rank, pipes[0]);
-        }
-        if (child < 0)
-            status = fail(-errno, "--local: fork: %s", strerror(errno));
-        else
-            l->children[l->count++] = child;
-    }
-    if (status)
-        return status;
-    close(pipes[0]);
-    return lead_local(l, r, pipes[1]);
+    return launch_hosts(&l->seat, o->hosts, o->agent, words);
 }
 
 /* ---- all ways ---- */
 
-int map_launch(struct map_launch *l, const struct map_request *r, int argc, char **argv)
+static int find_seat(struct map_launch *l, const struct map_options *o, const struct opt_set *set)
 {
-    (void)argc;
-    (void)argv;
-    if (r->options->local)
-        return start_local(l, r);
-    return fail(-EINVAL, "no ranks: give --local N, or start it by a launcher");
+    if (o->member)
+        return launch_member(&l->seat);
+    if (o->local)
+        return launch_local(&l->seat, (uint32_t)o->local);
+    if (*o->hosts)
+        return start_hosts(l, o, set);
+    int status = launch_find(&l->seat);
+    return status == -ENOENT
+               ? fail(-EINVAL, "no ranks: give --local N or --hosts LIST, or use a launcher (srun, "
+                               "mpiexec)")
+               : status;
 }
 
-int map_launch_wrong(int status)
+int map_launch(struct map_launch *l, const struct map_request *r, const struct opt_set *set)
 {
+    const struct map_options *o = r->options;
+    struct launch_terms terms = {.bind = o->local ? "127.0.0.1" : NULL,
+                                 .timeout_ms = o->spec.timeout_ms,
+                                 .wait_ms = o->wait_s * 1000,
+                                 .stop = &shell_stop,
+                                 .guard = !o->local && !o->member && !*o->hosts};
+    int status = 0;
+    if (*o->access.secret_file) {
+        status = secret_read(&l->secret, o->access.secret_file);
+        terms.secret = &l->secret;
+    }
+    if (!status)
+        status = find_seat(l, o, set);
+    if (status)
+        return status;
+    status = launch_group(&l->seat, &terms, &l->group);
+    l->how = l->seat.launcher->name;
+    l->trusted = !status && launch_secret(&l->seat, &terms);
     return status;
 }
 
-/* They end by themselves once the group has. */
-static void end_children(const struct map_launch *l)
+int map_launch_wrong(struct map_launch *l, int status)
 {
-    uint64_t until_ms = clock_ms() + STOP_MS;
-    for (uint32_t i = 0; i < l->count; i++) {
-        uint64_t now_ms = clock_ms();
-        if (child_wait(l->children[i], until_ms > now_ms ? until_ms - now_ms : 1) != -1)
-            continue;
-        kill(l->children[i], SIGKILL);
-        child_wait(l->children[i], CHILD_KILLED_MS);
-    }
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    if (!launch_find(&l->seat) && l->seat.rank)
+        exit(EXIT_WRONG);
+    return fail(status, "%s", why);
 }
 
 int map_launch_end(struct map_launch *l, int status)
 {
     char why[1024];
-    bool leads = l->group ? group_root(l->group) : !l->child;
     snprintf(why, sizeof why, "%s", status < 0 ? fail_reason() : "");
     group_leave(l->group, status < 0 ? status : 0);
-    if (!leads)
+    /* One that never came to be a rank of a group says why: nobody else can. */
+    if (!l->seat.root && l->seat.launcher && (l->group || l->seat.rank))
         exit(EXIT_DONE);
-    end_children(l);
-    free(l->children);
+    launch_end(&l->seat);
     explicit_bzero(&l->secret, sizeof l->secret);
     return status < 0 ? fail(status, "%s", why) : status;
 }

@@ -3,23 +3,20 @@
 #ifndef WEFT_TOOL_MAP_LAUNCH_H
 #define WEFT_TOOL_MAP_LAUNCH_H
 
+#include "peer/launch.h"
 #include "tool/map.h"
 
-#include <sys/types.h>
-
 struct map_launch {
+    struct seat seat;
+    struct secret secret; /* of --secret-file */
     struct group *group;
     const char *how; /* "local", "pmi" */
     bool trusted;
-    bool child;      /* this process was started here: it ends with its work */
-    pid_t *children; /* of --local */
-    uint32_t count;
-    struct secret secret;
-    char id[33];
 };
 
 /* Returns in every rank, with a joined group. */
-int map_launch(struct map_launch *launch, const struct map_request *request, int argc, char **argv);
+int map_launch(struct map_launch *launch, const struct map_request *request,
+               const struct opt_set *set);
 
 /* Leaves the group and ends what was started. Returns the status, or the exit code that a command's
  * main returns. A rank that does not lead never returns: what it has to say the leader knows. */
@@ -27,6 +24,6 @@ int map_launch_end(struct map_launch *launch, int status);
 
 /* A usage error, which every rank of a launcher has found: one of them says it. Returns the status.
  */
-int map_launch_wrong(int status);
+int map_launch_wrong(struct map_launch *launch, int status);
 
 #endif

@@ -337,7 +337,7 @@ int map_lead_judge(struct map_lead *l, int status)
         return fail(status, "%s", why);
     }
     if (r->verdicts && r->verdicts->slower)
-        conclude(r, EXIT_THRESHOLD, "Slower: %.0f named above", (double)r->verdicts->slower);
+        conclude(r, EXIT_THRESHOLD, "Slower: %.0f named", (double)r->verdicts->slower);
     else
         conclude_nothing(r, struck);
     if (2 * struck > r->nodes)

@@ -90,6 +90,7 @@ const struct opt map_rows[] = {
      .help = "Write a line per pair as CSV"},
     {.name = "cells", .type = OPT_TEXT, FIELD(cells), .max = MAP_PATH, .word = "FILE", .takes = 1,
      .help = "Write every measurement of every pair"},
+    {.name = "member", .type = OPT_FLAG, FIELD(member), .takes = 1},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = 1,
      .help = "Print this help"},
     {0}};

@@ -2,6 +2,7 @@
 /* weft: commands on machines and results. */
 #include "tool/weft.h"
 #include "core/opt.h"
+#include "study/maps.h"
 #include "tool/list.h"
 #include "tool/shell.h"
 
@@ -198,7 +199,10 @@ int weft_parse(const struct command *command, int argc, char **argv, struct weft
                const char **places, int *given)
 {
     struct opt_set set = {.rows = weft_rows, .takes = command->takes, .base = options};
-    return weft_parse_rows(command, argc, argv, &set, &options->help, places, given);
+    const struct opt *effect = opt_find(&set, "min-effect");
+    int status = weft_parse_rows(command, argc, argv, &set, &options->help, places, given);
+    options->effect_given = effect && opt_origin(&set, effect) == OPT_BY_USER;
+    return status;
 }
 
 int weft_terms(const struct weft_options *options, struct study_terms *terms)
@@ -273,20 +277,59 @@ static int check_page(const char *path)
     return save_check(path);
 }
 
-static int write_page(const struct run_list *list, const char *path)
+/* What a page is made of: results or maps. */
+struct page_source {
+    const struct run_list *list;
+    const struct study_map *maps; /* NULL: results */
+    size_t map_count;
+};
+
+static int draw_page(const struct page_source *from, bool picture, FILE *out)
+{
+    if (from->maps)
+        return picture ? study_map_plot(from->maps, out)
+                       : study_map_page(from->maps, from->map_count, out);
+    return (picture ? study_plot : study_page)(from->list->runs, from->list->count, out);
+}
+
+static int write_page(const struct page_source *from, const char *path)
 {
     char *bytes = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return fail(-ENOMEM, "no memory for the page");
-    int status = (ends_in(path, ".svg") ? study_plot : study_page)(list->runs, list->count, out);
+    int status = draw_page(from, ends_in(path, ".svg"), out);
     if (fclose(out) && !status)
         status = fail(-ENOMEM, "no memory for the page");
     if (!status)
         status = weft_save(path, bytes, length);
     free(bytes);
     return status;
+}
+
+/* 1: they are maps, and the page is written; 0: the first is none. */
+static int report_maps(const char *const *places, int given, const char *path)
+{
+    struct study_map maps[given];
+    int count = 0, status = 1;
+    while (count < given && (status = study_map_read(&maps[count], places[count])) == 1) {
+        count++;
+        if (save_same(places[count - 1], path))
+            status = fail(-EINVAL, "%s: the page would replace the map", path);
+        if (status < 0)
+            break;
+    }
+    if (!status && count)
+        status = fail(-EINVAL, "%s is no map, and %s is one: make a page of each kind",
+                      places[count], places[0]);
+    if (status == 1)
+        status = write_page(&(struct page_source){.maps = maps, .map_count = (size_t)count}, path);
+    else if (!count)
+        return status;
+    for (int i = 0; i < count; i++)
+        study_map_free(&maps[i]);
+    return status < 0 ? status : 1;
 }
 
 int report_command(const struct command *command, int argc, char **argv)
@@ -300,12 +343,16 @@ int report_command(const struct command *command, int argc, char **argv)
     if (!given)
         return fail(-EINVAL, "no result given (--help shows the usage)");
     status = check_page(options.output);
+    if (!status)
+        status = report_maps(places, given, options.output);
+    if (status)
+        return status < 0 ? status : 0;
     for (int i = 0; i < given && !status; i++)
         status = list_add_path(&list, places[i]);
     if (!status)
         status = study_check_output(list.runs, list.count, options.output);
     if (!status)
-        status = write_page(&list, options.output);
+        status = write_page(&(struct page_source){.list = &list}, options.output);
     for (size_t i = 0; i < list.count; i++)
         study_free(&list.runs[i]);
     free(list.runs);

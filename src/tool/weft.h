@@ -45,6 +45,7 @@ struct weft_options {
     char output[WEFT_PATH], json[WEFT_PATH], junit[WEFT_PATH];
     char percentiles[WEFT_LIST], min_effect[32];
     bool force, across_fabrics, markdown, verbose, help;
+    bool effect_given; /* --min-effect is not the default */
 };
 extern const struct opt weft_rows[], map_rows[], serve_rows[];
 
@@ -70,6 +71,9 @@ int compare_check(const struct weft_options *options);
  * main. */
 int compare_sets(const struct study_set *a, const struct study_set *b,
                  const struct weft_options *options);
+
+/* The same for two maps; if neither is one, *maps is false and nothing is done. */
+int compare_maps(const char *a, const char *b, const struct weft_options *options, bool *maps);
 
 /* Prints the spread of the runs of one set. */
 int spread_set(const struct study_set *set, const struct weft_options *options);

@@ -9,6 +9,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import documents
+import maps
 
 SMALL = {"count": 12}
 BATCH = [{"size": 8, "test": "put_lat", "label": "8/put", "method": "ping-pong", **SMALL},
@@ -68,6 +69,10 @@ def main():
     (folder / "compare").mkdir(parents=True, exist_ok=True)
     for name, runs in sets.items():
         (folder / "compare" / name).write_bytes(b"\0".join(text(run) for run in runs))
+    (folder / "map").mkdir(parents=True, exist_ok=True)
+    for name, document in {"equal": maps.make(nodes=4), "odd": maps.make(nodes=5, lost=(2,)),
+                           "slow": maps.make(nodes=6, groups=2, slow={1: 0.2})}.items():
+        (folder / "map" / name).write_bytes(text(document))
 
 
 main()

@@ -2,6 +2,7 @@
 """weft map on one machine, over null, which does what it is told: the slow rank is named and nothing
 else, equal ranks are equal, and documents are what the schema says. With --full, twenty maps."""
 import os
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -137,6 +138,30 @@ def csv_has_a_line_per_pair_and_json_on_standard_output_stands_alone():
         lines = file.read().splitlines()
     equal(lines[0], "a,b,round,count,min_us,p50_us,p99_us,max_us")
     equal(len(lines), 1 + 6)
+
+
+@test
+def hosts_are_started_by_an_agent_and_named():
+    path = os.path.join(tap.folder(), "map.json")
+    process = run(WEFT, "map", "--hosts", "n[0-3]", "--agent", "env X=%h", "-d", "null:delay=5us",
+                  "-n", "10", "--timeout", "60", "--json", path, limit=LIMIT_S)
+    with open(path, encoding="utf-8") as file:
+        document = schema.read(file.read(), "weft-map")
+    equal([node["name"] for node in document["nodes"]], ["n0", "n1", "n2", "n3"], process)
+    equal((document["launch"]["muster"], document["launch"]["trusted"]), ("hosts", True))
+    equal(document["pairs_measured"], 6, process)
+
+
+@test
+def a_launcher_starts_it_and_one_rank_speaks():
+    launcher = shutil.which("mpiexec.hydra")
+    if not launcher:
+        tap.skip("mpiexec.hydra is not installed")
+    process = run(launcher, "-n", "4", WEFT, "map", "-d", "null:delay=5us", "-n", "10",
+                  "--timeout", "60", "--json", "-", limit=LIMIT_S)
+    equal(schema.read(process.out, "weft-map")["launch"]["muster"], "pmi", process)
+    process = run(launcher, "-n", "4", WEFT, "map", "-t", "fly", limit=LIMIT_S)
+    equal(process.err.count("--test is not known"), 1, process)
 
 
 @test

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside study: the heat map. */
+#ifndef WEFT_STUDY_MAP_DRAW_H
+#define WEFT_STUDY_MAP_DRAW_H
+
+#include "study/maps.h"
+#include "study/plot.h"
+
+enum { MAP_CLASSES = 10 };
+
+/* One figure: nodes by group, and in it the slowest last; at most 256 tiles a side. alone: a file
+ * of its own, with its style. */
+int map_svg(const struct study_map *map, bool alone, FILE *out);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft compare of two maps. */
+#include "study/maps.h"
+#include "tool/shell.h"
+#include "tool/weft.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { MOST_ROWS = 20 };
+
+static const char *const words[] = {[STUDY_MAP_SAME] = "same",
+                                    [STUDY_MAP_SLOWER] = "slower",
+                                    [STUDY_MAP_FASTER] = "faster",
+                                    [STUDY_MAP_UNSURE] = "cannot tell"};
+
+static void print_side(const char *side, const struct study_map *m)
+{
+    char path[STUDY_PATH];
+    snprintf(path, sizeof path, "%s", m->path);
+    text_clean(path);
+    printf("%s: %s: map of %zu ranks, %s of %" PRIu64 " bytes on %s, %s\n", side, path,
+           m->node_count, m->test, m->size, m->device, m->begun);
+}
+
+static void print_moves(const struct study_map_change *c)
+{
+    size_t printed = 0, left = 0;
+    int width = 4;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->moves[i].verdict != STUDY_MAP_SAME && (int)strlen(c->moves[i].name) > width)
+            width = (int)strlen(c->moves[i].name);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct study_move *m = &c->moves[i];
+        char interval[64] = "-", shift[24] = "-";
+        if (m->verdict == STUDY_MAP_SAME)
+            continue;
+        if (printed >= MOST_ROWS) {
+            left++;
+            continue;
+        }
+        if (!printed++)
+            printf("%-*s %6s %9s %20s  %s\n", width, "Node", "Pairs", "Shift", "95% interval",
+                   "Verdict");
+        if (isfinite(m->shift)) {
+            snprintf(shift, sizeof shift, "%+.1f %%", 100 * m->shift);
+            snprintf(interval, sizeof interval, "%+.1f to %+.1f %%", 100 * m->low, 100 * m->high);
+        }
+        printf("%-*s %6zu %9s %20s  %s\n", width, m->name, m->pairs, shift, interval,
+               words[m->verdict]);
+    }
+    if (left)
+        printf("and %zu more\n", left);
+}
+
+static void print_verdict(const struct study_map_change *c, double min_effect)
+{
+    if (c->only_a || c->only_b)
+        printf("Only in A: %zu nodes; only in B: %zu\n", c->only_a, c->only_b);
+    if (c->faster)
+        printf("Faster: %zu of %zu nodes, against the others\n", c->faster, c->count);
+    if (c->slower)
+        printf("Slower: %zu of %zu nodes, against the others\n", c->slower, c->count);
+    else if (c->unsure)
+        printf("Cannot tell: %zu of %zu nodes may be slower by %g %% or more\n", c->unsure,
+               c->count, 100 * min_effect);
+    else if (c->verdict == STUDY_MAP_UNSURE)
+        printf("Cannot tell: all pairs moved by %+.1f %%, which one map of each does not explain\n",
+               100 * c->all);
+    else
+        printf("Same: no node is slower by %g %% or more\n", 100 * min_effect);
+}
+
+static int compare(const struct study_map *a, const struct study_map *b,
+                   const struct weft_options *options)
+{
+    struct study_map_change change;
+    struct study_terms terms;
+    int status = weft_terms(options, &terms);
+    if (!status && !options->effect_given)
+        terms.min_effect = b->min_effect_percent / 100;
+    if (!status && *options->json)
+        status = fail(-EINVAL, "--json is not for maps: their comparison is a transcript");
+    if (!status)
+        status = study_map_compare(a, b, terms.min_effect, terms.force, &change);
+    if (status)
+        return status;
+    print_side("A", a);
+    print_side("B", b);
+    printf("All %zu pairs: %+.1f %% (no verdict: one map of each); noise of a pair %.1f %%\n",
+           change.pairs, 100 * change.all, 100 * change.noise);
+    print_moves(&change);
+    print_verdict(&change, terms.min_effect);
+    status = shell_flush("the comparison");
+    if (!status && change.verdict == STUDY_MAP_SLOWER)
+        status = EXIT_THRESHOLD;
+    else if (!status && change.verdict == STUDY_MAP_UNSURE)
+        status = EXIT_UNSURE;
+    study_map_change_free(&change);
+    return status;
+}
+
+int compare_maps(const char *a, const char *b, const struct weft_options *options, bool *maps)
+{
+    struct study_map sides[2] = {{0}};
+    int first = study_map_read(&sides[0], a), second = 0, status = first < 0 ? first : 0;
+    if (!status)
+        status = second = study_map_read(&sides[1], b);
+    status = status < 0 ? status : 0;
+    *maps = first == 1 || second == 1;
+    if (!status && *maps && first != second)
+        status = fail(-EINVAL, "%s is a map, %s is none", first == 1 ? a : b, first == 1 ? b : a);
+    if (!status && *maps)
+        status = compare(&sides[0], &sides[1], options);
+    study_map_free(&sides[0]);
+    study_map_free(&sides[1]);
+    return status;
+}
