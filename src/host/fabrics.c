@@ -8,6 +8,7 @@
 #include "host/sections.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@
 enum { FABRIC_MS = 10000, DEVICES = 256, OUTPUT_LINES = 4, OUTPUT_WIDTH = 160 };
 
 /* Kinds of lines. */
-enum { STEP = 's', HEAD = 'h', LIBRARY = 'l', DEVICE = 'd', DETAIL = 'v', NOTE = 'n' };
+enum { STEP = 's', HEAD = 'h', LIBRARY = 'l', DEVICE = 'd', OPS = 'o', DETAIL = 'v', NOTE = 'n' };
+
+/* A fabric whose child could not load it. */
+#define NOT_USABLE "not usable"
 
 /* ---- texts ---- */
 
@@ -27,17 +31,24 @@ static const char *const verb_words[VERBS] = {[VERB_WRITE] = "write",
                                               [VERB_TSEND] = "tagged messages",
                                               [VERB_STREAM_SEND] = "streams of bytes"};
 
+/* The same for programs. */
+static const char *const verb_names[VERBS] = {
+    [VERB_WRITE] = "write",       [VERB_READ] = "read", [VERB_SEND] = "send",
+    [VERB_ATOMIC] = "atomic",     [VERB_AM] = "am",     [VERB_TSEND] = "tag",
+    [VERB_STREAM_SEND] = "stream"};
+
 /* Those that come with another, and are not listed themselves. */
 static const char *const other_words[VERBS] = {[VERB_RECV] = "receive",
                                                [VERB_TRECV] = "tagged receive",
                                                [VERB_STREAM_RECV] = "stream receive"};
 
-static void verbs_text(const struct fabric_facts *facts, char *text, size_t room)
+static void verbs_text(const struct fabric_facts *facts, const char *const *words,
+                       const char *separator, char *text, size_t room)
 {
     text[0] = '\0';
     for (int verb = 0; verb < VERBS; verb++)
-        if (verb_words[verb] && facts->verbs & 1U << verb)
-            list_add(text, room, ", ", "%s", verb_words[verb]);
+        if (words[verb] && facts->verbs & 1U << verb)
+            list_add(text, room, separator, "%s", words[verb]);
 }
 
 static void layouts_text(const size_t most[LAYOUTS], char *text, size_t room)
@@ -187,11 +198,13 @@ static void write_device(struct query *q, const char *name, const char *what)
     snprintf(choice.device, sizeof choice.device, "%s", alone ? "" : name);
     fprintf(q->out, "%c\t\topening %s\n", STEP, device);
     if (fabric_try(&choice, 1, 0, &facts)) {
-        fprintf(q->out, "%c\t%s\tnot usable: %s\n", DEVICE, device, fail_reason());
+        fprintf(q->out, "%c\t%s\t" NOT_USABLE ": %s\n", DEVICE, device, fail_reason());
         return;
     }
-    verbs_text(&facts, text, sizeof text);
+    verbs_text(&facts, verb_words, ", ", text, sizeof text);
     fprintf(q->out, "%c\t%s\t%s\n", DEVICE, device, *what ? what : text);
+    verbs_text(&facts, verb_names, ",", text, sizeof text);
+    fprintf(q->out, "%c\t%u\t%s\n", OPS, facts.depth, text);
     write_library(q, facts.form);
     if (!q->verbose)
         return;
@@ -207,7 +220,7 @@ static void query_work(const void *arg, FILE *out)
     fprintf(out, "%c\t\tloading it\n", STEP);
     q.ops = fabric_find(q.fabric);
     if (!q.ops) {
-        fprintf(out, "%c\t\tnot usable: %s\n", HEAD, fail_reason());
+        fprintf(out, "%c\t\t" NOT_USABLE ": %s\n", HEAD, fail_reason());
         return;
     }
     fprintf(out, "%c\t\t%s\n", HEAD, q.ops->what);
@@ -227,8 +240,13 @@ struct answer {
     struct printer *printer;
     const char *fabric;
     char form[128]; /* built in, or module and its library */
-    bool headed, in_device, in_details;
+    char library[96];
+    bool headed;
     char step[256]; /* the last one that the child began */
+    char error[600];
+    bool in_device, opened; /* JSON: a device is begun; it could be opened */
+    double depth;
+    char ops[128]; /* separated by commas */
 };
 
 /* The library is known only after a device was opened, but is printed first. */
@@ -241,6 +259,7 @@ static void find_form(struct answer *answer, const char *text)
     else
         snprintf(answer->form, sizeof answer->form, "module%s%.*s", at ? ", " : "", length,
                  at ? at + 4 : "");
+    snprintf(answer->library, sizeof answer->library, "%.*s", length, at ? at + 4 : "");
 }
 
 static void text_line(struct answer *answer, char kind, const char *name, const char *text)
@@ -256,47 +275,56 @@ static void text_line(struct answer *answer, char kind, const char *name, const 
         fprintf(out, "      %s\n", text);
 }
 
+/* A device is closed when the next one begins: what it can do comes after its name. */
 static void json_end_device(struct answer *answer)
 {
-    if (answer->in_details)
-        json_close(&answer->printer->json, ']');
-    if (answer->in_device)
-        json_close(&answer->printer->json, '}');
-    answer->in_details = answer->in_device = false;
+    struct json *json = &answer->printer->json;
+    char *rest = answer->ops, *one;
+    if (!answer->in_device)
+        return;
+    json_bool(json, "usable", answer->opened);
+    json_open(json, "ops", '[');
+    while (rest && *rest && (one = strsep(&rest, ",")))
+        json_text(json, NULL, one);
+    json_close(json, ']');
+    json_number(json, "in_flight", answer->opened ? answer->depth : NAN);
+    json_close(json, '}');
+    answer->in_device = answer->opened = false;
+    answer->ops[0] = '\0';
 }
 
-static void json_device(struct answer *answer, const char *name, const char *text)
+static void json_device(struct answer *answer, const char *name)
 {
     struct json *json = &answer->printer->json;
     json_end_device(answer);
     json_open(json, NULL, '{');
     json_text(json, "name", name);
-    json_text(json, "what", text);
     answer->in_device = true;
 }
 
-static void json_detail(struct answer *answer, const char *name, const char *text)
+static void json_head(struct answer *answer, const char *text)
 {
     struct json *json = &answer->printer->json;
-    char both[1200];
-    if (!answer->in_details)
-        json_open(json, "details", '[');
-    answer->in_details = true;
-    snprintf(both, sizeof both, "%s%s%s", name, *name ? ": " : "", text);
-    json_text(json, NULL, both);
+    bool usable = strncmp(text, NOT_USABLE, strlen(NOT_USABLE)) != 0;
+    const char *why = text + strspn(text + strlen(NOT_USABLE), ": ") + strlen(NOT_USABLE);
+    json_bool(json, "built_in", fabric_built_in(answer->fabric));
+    json_bool(json, "usable", usable);
+    json_text(json, "library", *answer->library ? answer->library : NULL);
+    if (!usable)
+        snprintf(answer->error, sizeof answer->error, "%s", why);
+    json_open(json, "devices", '[');
 }
 
 static void json_line(struct answer *answer, char kind, const char *name, const char *text)
 {
-    struct json *json = &answer->printer->json;
     if (kind == HEAD) {
-        json_text(json, "form", answer->form);
-        json_text(json, "what", text);
-        json_open(json, "devices", '[');
+        json_head(answer, text);
     } else if (kind == DEVICE) {
-        json_device(answer, name, text);
-    } else if ((kind == DETAIL || kind == NOTE) && answer->in_device) {
-        json_detail(answer, name, text);
+        json_device(answer, name);
+    } else if (kind == OPS) {
+        answer->opened = true;
+        answer->depth = strtod(name, NULL);
+        snprintf(answer->ops, sizeof answer->ops, "%s", text);
     }
 }
 
@@ -331,21 +359,18 @@ static void print_output(FILE *out, char *output)
 /* Ends the answer, with the reason why it is not complete, or NULL. */
 static void end_answer(struct answer *answer, const char *reason)
 {
-    char head[] = "h\t\tnot usable", text[600];
-    bool json = answer->printer->format == PRINT_JSON;
+    char head[] = "h\t\t" NOT_USABLE;
     if (reason && !answer->headed)
         take_line(answer, head);
-    if (json) {
+    if (reason)
+        snprintf(answer->error, sizeof answer->error, "%s, while %s", reason, answer->step);
+    if (answer->printer->format == PRINT_JSON) {
         json_end_device(answer);
         json_close(&answer->printer->json, ']');
+        json_text(&answer->printer->json, "error", *answer->error ? answer->error : NULL);
+    } else if (reason) {
+        fprintf(answer->printer->out, "    %s\n", answer->error);
     }
-    if (!reason)
-        return;
-    snprintf(text, sizeof text, "%s, while %s", reason, answer->step);
-    if (json)
-        json_text(&answer->printer->json, "error", text);
-    else
-        fprintf(answer->printer->out, "    %s\n", text);
 }
 
 static void query_fabric(const struct host_state *state, struct answer *answer)
@@ -380,9 +405,11 @@ static void print_fabric(const struct host_state *state, struct printer *printer
         query_fabric(state, &answer);
     } else {
         fabric_choose(fabric, &choice); /* fails with the reason */
-        if (json)
+        if (json) {
+            json_head(&answer, NOT_USABLE);
+            json_close(&printer->json, ']');
             json_text(&printer->json, "error", fail_reason());
-        else
+        } else
             fprintf(printer->out, "  %s (module): %s\n", fabric, fail_reason());
     }
     print_section_end(printer, '}');

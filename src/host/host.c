@@ -20,10 +20,14 @@ void host_look(struct host_state *state)
 
 static void print_all(struct host_state *state, struct printer *printer)
 {
-    machine_section(state, printer);
-    caches_section(state, printer);
-    clocks_section(state, printer);
-    memory_section(state, printer);
+    if (printer->format == PRINT_JSON) {
+        typed_section(state, &printer->json);
+    } else {
+        machine_section(state, printer);
+        caches_section(state, printer);
+        clocks_section(state, printer);
+        memory_section(state, printer);
+    }
     gpus_section(state, printer);
     network_section(state, printer);
     cxi_section(state, printer);
@@ -40,11 +44,12 @@ void host_print_text(struct host_state *state, FILE *out)
 
 void host_print_json(struct host_state *state, FILE *out)
 {
-    struct printer printer = {.format = PRINT_JSON, .out = out, .json = {.out = out, .lines = 3}};
+    struct printer printer = {.format = PRINT_JSON, .out = out, .json = {.out = out, .lines = 2}};
     json_open(&printer.json, NULL, '{');
     json_text(&printer.json, "schema", "weft-info");
-    json_count(&printer.json, "version", 2);
+    json_count(&printer.json, "version", 3);
     json_text(&printer.json, "weft", core_version());
+    json_text(&printer.json, "commit", core_commit());
     print_all(state, &printer);
     json_close(&printer.json, '}');
     fputc('\n', out);

@@ -30,8 +30,6 @@ void print_value(struct printer *printer, const char *name, const char *format, 
     va_end(arguments);
     if (printer->format == PRINT_LINES)
         fprintf(printer->out, "%s\t%s\n", name, text);
-    else if (printer->format == PRINT_JSON && *name)
-        json_text(&printer->json, name, text);
     else if (printer->format == PRINT_TEXT)
         fprintf(printer->out, *name ? "  %-15s %s\n" : "  %s%s\n", name, text);
 }

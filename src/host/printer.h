@@ -5,8 +5,9 @@
 
 #include "report/report.h"
 
-/* Text for people, JSON, or lines "NAME\tTEXT" that a child process writes to its parent. */
-enum printer_format { PRINT_TEXT, PRINT_JSON, PRINT_LINES };
+/* Text for people, JSON; or what a child process writes to its parent: lines "NAME\tTEXT", or an
+ * object of JSON in each line. */
+enum printer_format { PRINT_TEXT, PRINT_JSON, PRINT_LINES, PRINT_OBJECTS };
 
 struct printer {
     enum printer_format format;
@@ -19,7 +20,7 @@ struct printer {
 void print_section(struct printer *printer, const char *title, const char *key, char bracket);
 void print_section_end(struct printer *printer, char bracket);
 
-/* One line. A line without a name is a remark, which JSON leaves out. */
+/* One line of text. A line without a name is a remark. JSON has neither. */
 void print_value(struct printer *printer, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

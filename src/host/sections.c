@@ -159,8 +159,7 @@ static void print_huge(const struct host_state *state, struct printer *printer, 
         print_value(printer, name, "none reserved");
 }
 
-/* "madvise" in "always [madvise] never". */
-static const char *selected(char *text)
+const char *host_selected(char *text)
 {
     char *begin = strchr(text, '[');
     char *end = begin ? strchr(begin, ']') : NULL;
@@ -199,7 +198,7 @@ void memory_section(const struct host_state *state, struct printer *printer)
     print_huge(state, printer, "2 MiB pages", 2048);
     print_huge(state, printer, "1 GiB pages", 1048576);
     if (system_line(state->root, text, sizeof text, "/sys/kernel/mm/transparent_hugepage/enabled"))
-        print_value(printer, "THP", "%s (transparent huge pages)", selected(text));
+        print_value(printer, "THP", "%s (transparent huge pages)", host_selected(text));
     print_memlock(state, printer);
     print_shm(state, printer);
     print_section_end(printer, '}');

@@ -7,6 +7,9 @@
 #include "host/host.h"
 #include "host/printer.h"
 
+/* The first four, for programs. */
+void typed_section(const struct host_state *state, struct json *json);
+
 void machine_section(const struct host_state *state, struct printer *printer);
 void caches_section(const struct host_state *state, struct printer *printer);
 void clocks_section(const struct host_state *state, struct printer *printer);
@@ -28,6 +31,9 @@ void fabrics_section(const struct host_state *state, struct printer *printer);
 /* True if the PCIe link of a device, given by its folder in /sys, is narrower or slower than its
  * maximum; text then says so. */
 bool pcie_degraded(const char *root, const char *folder, char *text, size_t room);
+
+/* "madvise" in "always [madvise] never", which it changes. */
+const char *host_selected(char *text);
 
 /* Capabilities of this process: bits of CapEff in /proc/self/status. */
 enum capability { CAPABILITY_IPC_LOCK = 14, CAPABILITY_SYS_PTRACE = 19 };

@@ -64,6 +64,12 @@ void json_text(struct json *json, const char *key, const char *text)
         fputs("null", json->out);
 }
 
+void json_raw(struct json *json, const char *key, const char *text)
+{
+    begin(json, key);
+    fputs(text, json->out);
+}
+
 void json_bool(struct json *json, const char *key, bool value)
 {
     begin(json, key);

@@ -104,6 +104,8 @@ struct json {
 void json_open(struct json *json, const char *key, char bracket);
 void json_close(struct json *json, char bracket);
 void json_text(struct json *json, const char *key, const char *text);
+/* A value that is JSON already. */
+void json_raw(struct json *json, const char *key, const char *text);
 void json_bool(struct json *json, const char *key, bool value);
 void json_count(struct json *json, const char *key, uint64_t count);
 void json_number(struct json *json, const char *key, double value); /* to the millionth */

@@ -13,7 +13,7 @@ except ImportError:
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "schema")
 
 
-VERSIONS = {"weft-result": 2, "weft-comparison": 1, "weft-info": 2, "weft-map": 1}
+VERSIONS = {"weft-result": 2, "weft-comparison": 1, "weft-info": 3, "weft-map": 1}
 
 
 def load(name, version):
