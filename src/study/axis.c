@@ -155,23 +155,11 @@ static void number_text(double value, char *text, size_t room)
     snprintf(text, room, "%.6g", fabs(value) < 1e-12 ? 0 : value);
 }
 
-/* All ticks in the unit of the largest, so that they are easy to compare. */
-static void linear_time_text(const struct axis *axis, double value, char *text, size_t room)
-{
-    static const char *const names[] = {"ps", "ns", "us", "ms", "s"};
-    static const double scales[] = {1e-6, 1e-3, 1, 1e3, 1e6};
-    size_t i = 0;
-    while (i + 1 < LENGTH(scales) && axis->high >= scales[i + 1])
-        i++;
-    snprintf(text, room, "%.6g %s", fabs(value) < 1e-12 ? 0 : value / scales[i], names[i]);
-}
-
+/* Times are in microseconds, as the title of the axis says. */
 static void tick_text(const struct axis *axis, double value, char *text, size_t room)
 {
-    if (axis->kind == AXIS_TIME && axis->form == AXIS_LOG)
-        time_text(value, text, room);
-    else if (axis->kind == AXIS_TIME)
-        linear_time_text(axis, value, text, room);
+    if (axis->kind == AXIS_TIME)
+        snprintf(text, room, "%.7g", fabs(value) < 1e-12 ? 0 : value);
     else
         number_text(value, text, room);
 }

@@ -149,6 +149,11 @@ bool plot_data_crowded(const struct plot_data *plots)
     return plots->curve_count > FEW;
 }
 
+bool plot_data_many(const struct plot_data *plots)
+{
+    return plots->curve_count > MANY;
+}
+
 size_t plot_data_first_size(const struct plot_data *plots)
 {
     size_t first = 0, most = 0;

@@ -146,52 +146,6 @@ static void methods(const struct study_run *run, FILE *out)
     }
 }
 
-static void interference(const struct study_result *result, FILE *out)
-{
-    const struct {
-        const char *name;
-        uint64_t count;
-    } counts[] = {{"preempted", result->preempted},
-                  {"migrated", result->migrated},
-                  {"page faults", result->page_faults},
-                  {"ms stolen", result->steal_ms}};
-    char text[24];
-    size_t printed = 0;
-    for (size_t i = 0; i < LENGTH(counts); i++) {
-        if (!counts[i].count)
-            continue;
-        size_words(result->size, text, sizeof text);
-        if (!printed++) {
-            fputs("<span class=\"badge\">", out);
-            html_print(out, "%s %s: ", result->test ? result->test : "", text);
-        } else {
-            fputs(", ", out);
-        }
-        fprintf(out, "%" PRIu64 " %s", counts[i].count, counts[i].name);
-    }
-    fputs(printed ? "</span> " : "", out);
-}
-
-static bool is_undisturbed(const struct study_result *result)
-{
-    return !(result->preempted || result->migrated || result->page_faults || result->steal_ms);
-}
-
-static void interferences(const struct study_run *run, FILE *out)
-{
-    size_t disturbed = 0;
-    if (!run->result_count)
-        return;
-    fputs("<h4>Interference</h4>\n<p>", out);
-    for (size_t i = 0; i < run->result_count; i++) {
-        disturbed += !is_undisturbed(&run->results[i]);
-        interference(&run->results[i], out);
-    }
-    fputs(disturbed ? "</p>\n"
-                    : "None: not preempted, not migrated, no page faults, no time stolen.</p>\n",
-          out);
-}
-
 static bool same_end(const struct study_counter *a, const struct study_counter *b)
 {
     return strcmp(a->end, b->end) == 0 && text_same(a->device, b->device);
@@ -326,18 +280,42 @@ static void describe_run(const struct plot_data *plots, size_t number, FILE *out
     options_default(run, out);
     machines(run, out);
     methods(run, out);
-    interferences(run, out);
+    disturbance_of(run, out);
     counters(run, out);
     fputs("</div></details>\n", out);
 }
 
+/* A line for each of very many: what differs between them has its own section. */
+static void list_runs(const struct plot_data *plots, FILE *out)
+{
+    fputs(
+        "<div class=\"scroll long\"><table class=\"facts\"><thead><tr><th>Run</th><th>Started</th>"
+        "<th>Status</th><th>Command</th></tr></thead><tbody>\n",
+        out);
+    for (size_t i = 0; i < plots->run_count; i++) {
+        const struct study_run *run = &plots->runs[i];
+        const char *const texts[] = {plots->names[i], run->begun, run->state, run->command};
+        fputs("<tr>", out);
+        for (size_t k = 0; k < LENGTH(texts); k++) {
+            fputs("<td>", out);
+            html_text(out, texts[k]);
+            fputs("</td>", out);
+        }
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n<p class=\"sub\">The first one in full:</p>\n", out);
+}
+
 void describe_runs(const struct plot_data *plots, FILE *out)
 {
+    bool many = plot_data_many(plots);
     /* In print, few runs are written out; of many, only those that were opened. */
     fprintf(out, "<section id=\"runs\"%s>\n<h2>%s</h2>\n",
             plots->run_count <= PRINTED_RUNS ? " class=\"few\"" : "",
             plots->run_count == 1 ? "The run" : "The runs");
-    for (size_t i = 0; i < plots->run_count; i++)
+    if (many)
+        list_runs(plots, out);
+    for (size_t i = 0; i < (many ? 1 : plots->run_count); i++)
         describe_run(plots, i, out);
     fputs("</section>\n", out);
 }

@@ -40,7 +40,7 @@ static bool same_options(const struct study_run *a, const struct study_run *b)
 
 bool run_same_command(const struct study_run *a, const struct study_run *b)
 {
-    return text_same(a->tool, b->tool) && text_same(a->version, b->version) &&
+    return a->set == b->set && text_same(a->tool, b->tool) && text_same(a->version, b->version) &&
            same_program(a->command, b->command) && same_options(a, b) &&
            text_same(pair_value(a->client, a->client_count, "host"),
                      pair_value(b->client, b->client_count, "host")) &&

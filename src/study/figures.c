@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The results in numbers: what was run, where and when, the key results, and the table of all. Each
- * cell of the table carries the exact number of its document. */
+/* The results in numbers: what was run, where and when, and the key results. */
 #include "study/plot.h"
 
 #include <inttypes.h>
@@ -8,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARDS = 8, PERCENTS = 16, LONG = 24 };
+enum { CARDS = 8 };
 
 /* ---- headline ---- */
 
@@ -254,11 +253,14 @@ static void card(const struct plot_data *plots, size_t family, uint64_t size, FI
     fputs("</div>\n", out);
 }
 
-void figures_headline(const struct plot_data *plots, FILE *out)
+void figures_headline(const struct plot_data *plots, const char *title, FILE *out)
 {
     fputs("<header>\n<h1>", out);
-    listed(out, plots, tool_of);
-    if (plots->run_count != 1)
+    if (title)
+        html_text(out, title);
+    else
+        listed(out, plots, tool_of);
+    if (!title && plots->run_count != 1)
         fprintf(out, ": %zu runs", plots->run_count);
     fputs("</h1>\n<p>", out);
     listed(out, plots, client_of);
@@ -269,6 +271,7 @@ void figures_headline(const struct plot_data *plots, FILE *out)
     fputs("</p>\n", out);
     when(plots, out);
     alarms(plots, out);
+    describe_disturbance(plots, out);
     if (!plots->curve_count)
         fputs("<p class=\"none\">Nothing was measured.</p>\n", out);
     fputs("<div class=\"cards\">\n", out);
@@ -276,183 +279,9 @@ void figures_headline(const struct plot_data *plots, FILE *out)
     size_t first = plot_data_first_size(plots);
     for (size_t i = 0; i < plots->family_count && i < CARDS; i++)
         card(plots, i, plots->sizes[first], out);
-    fputs("</div>\n</header>\n", out);
-}
-
-/* ---- the table ---- */
-
-struct columns {
-    double percents[PERCENTS];
-    size_t percent_count;
-    bool bandwidth, rate, labels;
-    bool mib;       /* the unit of ucx_perftest, where one of its results has a bandwidth */
-    unsigned kinds; /* enum study_kind */
-};
-
-static void add_percent(struct columns *columns, double percent)
-{
-    size_t at = 0;
-    /* The median has its own column. */
-    if (!isfinite(percent) || fabs(percent - 50) < 1e-9 || columns->percent_count == PERCENTS)
-        return;
-    while (at < columns->percent_count && columns->percents[at] < percent - 1e-9)
-        at++;
-    if (at < columns->percent_count && fabs(columns->percents[at] - percent) < 1e-9)
-        return;
-    memmove(&columns->percents[at + 1], &columns->percents[at],
-            (columns->percent_count - at) * sizeof(double));
-    columns->percents[at] = percent;
-    columns->percent_count++;
-}
-
-static struct columns columns_of(const struct plot_data *plots)
-{
-    struct columns columns = {0};
-    for (size_t i = 0; i < plots->run_count; i++) {
-        for (size_t j = 0; j < plots->runs[i].result_count; j++) {
-            const struct study_result *result = &plots->runs[i].results[j];
-            columns.bandwidth |= isfinite(result->bytes_per_s);
-            columns.mib |= isfinite(result->bytes_per_s) && study_kind(result) != STUDY_LIST;
-            columns.rate |= isfinite(result->messages_per_s);
-            columns.labels |= result->label && result->label[0];
-            columns.kinds |= study_kind(result);
-            for (size_t k = 0; k < result->percentile_count; k++)
-                add_percent(&columns, result->percentiles[k].percent);
-        }
-    }
-    return columns;
-}
-
-static void titles(const struct columns *columns, FILE *out)
-{
-    fputs("<thead><tr><th>Run</th><th>Test</th>", out);
-    fputs(columns->labels ? "<th>Label</th>" : "", out);
-    fputs("<th class=\"n\">Size <small>[B]</small></th><th class=\"n\">Samples</th>"
-          "<th class=\"n\">Min <small>[us]</small></th>"
-          "<th class=\"n\">Median <small>[us]</small></th>",
-          out);
-    for (size_t i = 0; i < columns->percent_count; i++)
-        fprintf(out, "<th class=\"n\">p%.10g <small>[us]</small></th>", columns->percents[i]);
-    fputs(
-        "<th class=\"n\">Max <small>[us]</small></th><th class=\"n\">Mean <small>[us]</small></th>"
-        "<th class=\"n\">Deviation <small>[us]</small></th>",
-        out);
-    if (columns->bandwidth)
-        fprintf(out, "<th class=\"n\">Bandwidth <small>[%s]</small></th>",
-                columns->mib ? "MiB/s" : "MB/s");
-    fputs(columns->rate ? "<th class=\"n\">Rate <small>[1/s]</small></th>" : "", out);
-    fputs("</tr></thead>\n", out);
-}
-
-static void cell(FILE *out, const char *key, double value, const char *text)
-{
-    fprintf(out, "<td class=\"n\" data-key=\"%s\"", key);
-    if (isfinite(value)) {
-        fputs(" data-value=\"", out);
-        html_number(out, value);
-        fputc('"', out);
-    }
-    fprintf(out, ">%s</td>", isfinite(value) ? text : "-");
-}
-
-static void time_cell(FILE *out, const char *key, double us)
-{
-    char text[340];
-    unit_us(us, text, sizeof text);
-    cell(out, key, us, text);
-}
-
-static void count_cell(FILE *out, const char *key, uint64_t count)
-{
-    fprintf(out, "<td class=\"n\" data-key=\"%s\" data-value=\"%" PRIu64 "\">%" PRIu64 "</td>", key,
-            count, count);
-}
-
-static void percent_cell(FILE *out, const struct study_result *result, double percent)
-{
-    char key[32];
-    snprintf(key, sizeof key, "p%.10g", percent);
-    for (size_t i = 0; i < result->percentile_count; i++) {
-        if (fabs(result->percentiles[i].percent - percent) < 1e-9) {
-            time_cell(out, key, result->percentiles[i].us);
-            return;
-        }
-    }
-    cell(out, key, NAN, "");
-}
-
-static void name_cells(const struct plot_data *plots, size_t run, const struct study_result *result,
-                       FILE *out)
-{
-    size_t family = 0;
-    for (size_t i = 0; i < plots->curve_count; i++)
-        if (plots->curves[i].run == &plots->runs[run] &&
-            curve_at(&plots->curves[i], result->size) == result)
-            family = plots->curves[i].family;
-    fputs("<td class=\"who\" title=\"", out);
-    html_text(out, plots->names[run]);
-    fprintf(out, "\"><i class=\"swatch h%zu\"></i>", family % HUES);
-    html_text(out, plots->names[run]);
-    fputs("</td><td>", out);
-    html_text(out, result->test);
-    html_print(out, "%s%s", result->layout ? " " : "", result->layout ? result->layout : "");
-    fputs(result->complete ? "</td>" : " <span class=\"badge bad\">incomplete</span></td>", out);
-}
-
-static void row(const struct plot_data *plots, size_t run, size_t number,
-                const struct columns *columns, FILE *out)
-{
-    const struct study_result *result = &plots->runs[run].results[number];
-    char text[340];
-    fprintf(out, "<tr data-run=\"%zu\" data-result=\"%zu\">", run, number);
-    name_cells(plots, run, result, out);
-    if (columns->labels) {
-        fputs("<td>", out);
-        html_text(out, result->label);
-        fputs("</td>", out);
-    }
-    count_cell(out, "size", result->size);
-    count_cell(out, "count", result->count);
-    time_cell(out, "min_us", result->min_us);
-    time_cell(out, "median_us", result->median_us);
-    for (size_t i = 0; i < columns->percent_count; i++)
-        percent_cell(out, result, columns->percents[i]);
-    time_cell(out, "max_us", result->max_us);
-    time_cell(out, "mean_us", result->mean_us);
-    time_cell(out, "deviation_us", result->deviation_us);
-    if (columns->bandwidth) {
-        double bytes_per_s = study_bytes_per_s(result);
-        snprintf(text, sizeof text, "%.2f", bytes_per_s / (columns->mib ? 1 << 20 : 1e6));
-        cell(out, "bytes_per_s", bytes_per_s, text);
-    }
-    if (columns->rate) {
-        snprintf(text, sizeof text, "%.0f", result_rate(result));
-        cell(out, "messages_per_s", result_rate(result), text);
-    }
-    fputs("</tr>\n", out);
-}
-
-void figures_table(const struct plot_data *plots, FILE *out)
-{
-    struct columns columns = columns_of(plots);
-    size_t rows = 0;
-    for (size_t i = 0; i < plots->run_count; i++)
-        rows += plots->runs[i].result_count;
-    fprintf(out,
-            "<section id=\"figures\">\n<h2>Results</h2>\n<div class=\"scroll%s\" tabindex=\"0\">\n",
-            rows > LONG ? " long" : "");
-    fputs("<table class=\"results\">", out);
-    titles(&columns, out);
-    fputs("<tbody>\n", out);
-    for (size_t i = 0; i < plots->run_count; i++)
-        for (size_t j = 0; j < plots->runs[i].result_count; j++)
-            row(plots, i, j, &columns, out);
-    fprintf(out,
-            "</tbody></table>\n</div>\n<p class=\"sub\">Percentiles need at least ten samples "
-            "beyond them, otherwise -.%s%s</p>\n</section>\n",
-            columns.kinds & STUDY_STREAM ? " Times of streams are times between posts." : "",
-            columns.kinds & STUDY_LIST
-                ? " Times of lists are times of whole lists; their bandwidth "
-                  "and rate are of both directions together."
-                : "");
+    fputs("</div>\n", out);
+    if (plots->family_count > CARDS)
+        fprintf(out, "<p class=\"sub\">The first %d of %zu; the table below has all.</p>\n", CARDS,
+                plots->family_count);
+    fputs("</header>\n", out);
 }

@@ -121,30 +121,26 @@ void size_words(uint64_t size, char *text, size_t room)
     scaled_size(size, names, text, room);
 }
 
-static void scaled_time(double us, bool padded, char *text, size_t room)
+/* Always in microseconds, so that all times of a page compare at a glance. */
+static void time_in_us(double us, bool padded, char *text, size_t room)
 {
-    static const char *const names[] = {"ps", "ns", "us", "ms", "s"};
-    static const double units[] = {1e-6, 1e-3, 1, 1e3, 1e6};
-    size_t i = 0;
-    while (i + 1 < LENGTH(units) && us >= 0.9995 * units[i + 1])
-        i++;
-    double value = us / units[i];
+    int decimals = us < 0.9995 ? 3 : us < 9.995 ? 2 : us < 99.95;
     if (!isfinite(us))
         snprintf(text, room, "-");
     else if (us <= 0)
         snprintf(text, room, "0");
-    else if (padded && value < 999.5)
-        snprintf(text, room, "%.*f %s", value < 9.995 ? 2 : value < 99.95, value, names[i]);
+    else if (padded)
+        snprintf(text, room, "%.*f us", decimals, us);
     else
-        snprintf(text, room, "%.3g %s", value, names[i]);
+        snprintf(text, room, us < 999.5 ? "%.3g us" : "%.0f us", us);
 }
 
 void time_text(double us, char *text, size_t room)
 {
-    scaled_time(us, false, text, room);
+    time_in_us(us, false, text, room);
 }
 
 void time_figure(double us, char *text, size_t room)
 {
-    scaled_time(us, true, text, room);
+    time_in_us(us, true, text, room);
 }

@@ -54,11 +54,16 @@ void page_end(FILE *out)
             page_script);
 }
 
-static void head(const struct plot_data *plots, FILE *out)
+static void head(const struct plot_data *plots, const char *title, FILE *out)
 {
     begin(out);
-    html_text(out, plots->run_count == 1 && plots->runs[0].tool ? plots->runs[0].tool : "Weft");
-    if (plots->run_count == 1)
+    if (title)
+        html_text(out, title);
+    else
+        html_text(out, plots->run_count == 1 && plots->runs[0].tool ? plots->runs[0].tool : "Weft");
+    if (title)
+        ;
+    else if (plots->run_count == 1)
         html_print(out, ", %s", plots->names[0]);
     else
         fprintf(out, ", %zu runs", plots->run_count);
@@ -89,13 +94,14 @@ static void legend(const struct plot_data *plots, FILE *out)
     fputs("</fieldset>\n", out);
 }
 
-static int sweeps(const struct plot_data *plots, FILE *out)
+static int sweeps(struct canvas *canvas)
 {
+    FILE *out = canvas->page;
     int status = 0, drawn = 0;
     fputs("<section class=\"plots\" id=\"sweeps\">\n", out);
     for (int what = 0; what < SWEEPS && !status; what++) {
         bool one;
-        status = sweep_draw(plots, (enum sweep)what, out, false, &one);
+        status = sweep_draw(canvas, (enum sweep)what, &one);
         drawn += one;
     }
     if (!drawn)
@@ -144,8 +150,10 @@ static void missing_curves(const struct plot_data *plots, uint64_t size, FILE *o
     fputs(found ? "</p>\n" : "", out);
 }
 
-static int spreads(const struct plot_data *plots, FILE *out)
+static int spreads(struct canvas *canvas)
 {
+    const struct plot_data *plots = canvas->plots;
+    FILE *out = canvas->page;
     bool choice = plots->size_count > 1;
     int status = 0;
     fputs("<section id=\"spreads\">\n<h2>Distribution of samples</h2>\n", out);
@@ -163,22 +171,24 @@ static int spreads(const struct plot_data *plots, FILE *out)
         else
             fputs("<div class=\"plots\">\n", out);
         missing_curves(plots, plots->sizes[i], out);
-        status = spread_draw(plots, plots->sizes[i], out);
+        status = spread_draw(canvas, plots->sizes[i]);
         fputs("</div>\n", out);
     }
     fputs("</section>\n", out);
     return status;
 }
 
-static int body(const struct plot_data *plots, FILE *out)
+static int body(const struct study_subject *subject, const struct plot_data *plots, FILE *out)
 {
+    struct canvas canvas = {.plots = plots, .page = out};
     int status = 0;
-    figures_headline(plots, out);
+    figures_headline(plots, subject->title, out);
+    verdict_section(subject, out);
     if (plots->curve_count) {
         legend(plots, out);
-        status = sweeps(plots, out);
+        status = sweeps(&canvas);
         if (!status)
-            status = spreads(plots, out);
+            status = spreads(&canvas);
         if (!status)
             figures_table(plots, out);
     }
@@ -195,29 +205,34 @@ static int check_written(FILE *out, int status)
     return status;
 }
 
-int study_page(const struct study_run *runs, size_t count, FILE *out)
+int study_page(const struct study_subject *subject, FILE *out)
 {
     struct plot_data plots;
-    int status = plot_data_open(&plots, runs, count);
+    int status = plot_data_open(&plots, subject->runs, subject->count);
     if (status)
         return status;
-    head(&plots, out);
-    status = body(&plots, out);
+    head(&plots, subject->title, out);
+    status = body(subject, &plots, out);
     plot_data_close(&plots);
     return check_written(out, status);
 }
 
-int study_plot(const struct study_run *runs, size_t count, FILE *out)
+int study_plots(const struct study_subject *subject, bool first,
+                int (*save)(void *arg, const char *name, const char *bytes, size_t length),
+                void *arg)
 {
     struct plot_data plots;
-    bool drawn = false;
-    int status = plot_data_open(&plots, runs, count);
+    struct canvas canvas = {.plots = &plots, .title = subject->title, .save = save, .arg = arg};
+    bool drawn;
+    int status = plot_data_open(&plots, subject->runs, subject->count);
     if (status)
         return status;
-    for (int what = 0; what < SWEEPS && !status && !drawn; what++)
-        status = sweep_draw(&plots, (enum sweep)what, out, true, &drawn);
-    if (!status && !drawn)
+    for (int what = 0; what < SWEEPS && !status && !(first && canvas.saved); what++)
+        status = sweep_draw(&canvas, (enum sweep)what, &drawn);
+    for (size_t i = 0; i < plots.size_count && !status && !first; i++)
+        status = spread_draw(&canvas, plots.sizes[i]);
+    if (!status && !canvas.saved)
         status = fail(-ENODATA, "nothing to plot: the runs have no results");
     plot_data_close(&plots);
-    return check_written(out, status);
+    return status;
 }

@@ -25,14 +25,14 @@ const char *pair_value(const struct study_pair *pairs, size_t count, const char 
 void size_text(uint64_t size, char *text, size_t room);
 /* 8 B, 64 KiB, 1 MiB. */
 void size_words(uint64_t size, char *text, size_t room);
-/* 120 ns, 2.5 us: up to three digits and a unit. */
+/* 0.12 us, 2.5 us: up to three digits. */
 void time_text(double us, char *text, size_t room);
-/* The same, always with three digits: 2.50 us. */
+/* The same, always with three digits or more: 2.50 us. */
 void time_figure(double us, char *text, size_t room);
 
 /* ---- what is drawn (curve.c, family.c, label.c, result.c) ---- */
 
-enum { HUES = 8, FEW = 8, LABEL_MAX = 160 };
+enum { HUES = 8, FEW = 8, MANY = 48, LABEL_MAX = 160 };
 
 struct curve {
     const struct study_run *run;
@@ -74,6 +74,9 @@ bool run_same_command(const struct study_run *a, const struct study_run *b);
 
 /* Too many curves to distinguish: they are drawn thin, with one thick line per family. */
 bool plot_data_crowded(const struct plot_data *plots);
+
+/* Too many to draw or to describe each: what is drawn are medians of families. */
+bool plot_data_many(const struct plot_data *plots);
 
 /* Index of the size that the page opens with: the smallest one that most curves have samples of. */
 size_t plot_data_first_size(const struct plot_data *plots);
@@ -142,6 +145,7 @@ struct plot {
     const char *value; /* what y is, in the hover: "median" */
     const char *unit;  /* of y, in the hover */
     bool crowded;
+    bool many; /* lines of single runs do not carry their values */
 };
 
 /* NAN in low or high: no band there. */
@@ -174,7 +178,31 @@ void plot_close(struct plot *plot);
 /* The shape of the family's markers, relative to the current point of the path. */
 const char *plot_marker(size_t family);
 
-/* ---- figures (sweep.c, spread.c) ---- */
+/* ---- figures (picture.c, sweep.c, spread.c, over_time.c) ---- */
+
+/* Where figures go: into the page, or each into an SVG file with its own legend and colours. */
+struct canvas {
+    const struct plot_data *plots;
+    const char *title; /* before that of every file; or NULL */
+    FILE *page;        /* NULL: files, given to save */
+    int (*save)(void *arg, const char *name, const char *bytes, size_t length);
+    void *arg;
+    size_t saved;
+};
+
+/* A plot is drawn to out between open and close. Name and title are ours; so is the caption. */
+struct picture {
+    struct canvas *canvas;
+    FILE *out;
+    char name[64], title[96];
+    char *bytes;
+    size_t length;
+};
+int picture_open(struct picture *picture, struct canvas *canvas, const char *heading,
+                 const char *name, const char *title);
+int picture_close(struct picture *picture, const char *caption);
+/* Instead of closing it: there is no plot, and why. A file is not written. */
+void picture_none(struct picture *picture, const char *why);
 
 enum sweep {
     SWEEP_LATENCY,
@@ -185,18 +213,43 @@ enum sweep {
     SWEEPS
 };
 
-/* One plot; drawn is false if there is nothing to show. as_file: a whole SVG file with its own
- * legend and colours. */
-int sweep_draw(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file,
-               bool *drawn);
+/* One plot; drawn is false if there is nothing to show. */
+int sweep_draw(struct canvas *canvas, enum sweep what, bool *drawn);
 
-/* Percentiles, histogram and means over time of one size. */
-int spread_draw(const struct plot_data *plots, uint64_t size, FILE *out);
+/* Percentiles, histogram and the run over time, of one size. */
+int spread_draw(struct canvas *canvas, uint64_t size);
+
+/* The results of one size, and memory for their points. */
+struct spread {
+    struct canvas *canvas;
+    const struct plot_data *plots;
+    uint64_t size;
+    const struct study_result **results; /* per curve; NULL if it has none */
+    bool *families;                      /* which are drawn */
+    size_t left_out;                     /* families that are not */
+    struct point *points;
+    double *values; /* of all curves at all percents */
+    struct spread_words *words;
+};
+
+/* "Latency [us]", or what samples are; and the last sentence of a caption on them. */
+const char *spread_title(const struct spread *spread);
+const char *spread_note(const struct spread *spread);
+
+int spread_open(const struct spread *spread, struct picture *picture, const char *name,
+                const char *title);
+int over_time_draw(struct spread *spread);
 
 /* ---- text of the page (figures.c, describe.c) ---- */
 
-void figures_headline(const struct plot_data *plots, FILE *out);
+void figures_headline(const struct plot_data *plots, const char *title, FILE *out);
 void figures_table(const struct plot_data *plots, FILE *out);
+/* Which of two sets is faster; nothing if they are not compared (verdict.c). */
+void verdict_section(const struct study_subject *subject, FILE *out);
+/* What the machine did to the results: a line per run that was disturbed. */
+void describe_disturbance(const struct plot_data *plots, FILE *out);
+/* The same of one run, size by size. */
+void disturbance_of(const struct study_run *run, FILE *out);
 void describe_differences(const struct plot_data *plots, FILE *out);
 void describe_runs(const struct plot_data *plots, FILE *out);
 
@@ -204,10 +257,11 @@ void describe_runs(const struct plot_data *plots, FILE *out);
  * words that the option takes on a command line, itself included; 0 if it has influence. */
 int option_incidental(const char *name);
 
-/* Generated from plot.css, page.css and page.js by the build. */
 /* The first and the last lines of a page (page.c). */
 void page_open(const char *title, FILE *out);
 void page_end(FILE *out);
-extern const char plot_style[], page_style[], page_script[], page_script_hash[];
+
+/* Generated from plot.css, file.css, page.css and page.js by the build. */
+extern const char plot_style[], file_style[], page_style[], page_script[], page_script_hash[];
 
 #endif

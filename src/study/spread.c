@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The distribution of the samples of one size: percentiles on an axis that stretches the tail, a
- * histogram in columns wider than the buckets of documents, and the means over time. */
+/* The distribution of the samples of one size: percentiles on an axis that stretches the tail, and
+ * a histogram in columns wider than the buckets of documents. Of very many runs, the medians of the
+ * slowest commands. */
 #include "study/plot.h"
 
 #include <errno.h>
@@ -9,17 +10,15 @@
 #include <string.h>
 
 enum { PER_DECADE = 20, DECADES = 9, GRID = PER_DECADE * DECADES + 1, COLUMNS = 100, WORD = 64 };
-enum { SAMPLES_MIN = 20 }; /* for a curve that reaches the median */
+#define SAMPLES_MIN 20 /* for a curve that reaches the median */
+#define TEXT_OF_(x) #x
+#define TEXT_OF(x)  TEXT_OF_(x)
 
-/* The results of this size, and memory for their points. */
-struct spread {
-    const struct plot_data *plots;
-    uint64_t size;
-    const struct study_result **results; /* per curve; NULL if it has none */
-    struct point *points;
+/* Texts of the x axis. */
+struct spread_words {
     double percents[GRID];
     char words[GRID][WORD];
-    const char *word_list[GRID];
+    const char *list[GRID];
 };
 
 /* ---- titles ---- */
@@ -34,23 +33,22 @@ static unsigned kinds_of(const struct spread *spread)
     return kinds;
 }
 
-static const char *time_title(const struct spread *spread)
+const char *spread_title(const struct spread *spread)
 {
     switch (kinds_of(spread)) {
     case STUDY_STREAM:
-        return "Time between posts";
+        return "Time between posts [us]";
     case STUDY_LIST:
-        return "List time";
+        return "List time [us]";
     case STUDY_LATENCY:
     case 0:
-        return "Latency";
+        return "Latency [us]";
     default:
-        return "Time";
+        return "Time [us]";
     }
 }
 
-/* The last sentence of a caption: what samples are, where they differ. */
-static const char *time_note(const struct spread *spread)
+const char *spread_note(const struct spread *spread)
 {
     static const char *const notes[] = {
         [STUDY_STREAM | STUDY_LATENCY] = " Streams: time between posts.",
@@ -114,50 +112,143 @@ static size_t percentile_points(const struct spread *spread, size_t curve, struc
     const struct study_result *result = spread->results[curve];
     if (!result || result_samples(result) < SAMPLES_MIN)
         return 0;
-    size_t n = result_curve(result, spread->percents, GRID, values);
+    size_t n = result_curve(result, spread->words->percents, GRID, values);
     for (size_t i = 0; i < n; i++)
         points[i] = (struct point){.x = grid_nines(i), .y = values[i], .low = NAN, .high = NAN};
     return n;
 }
 
-static void draw_percentiles(struct spread *spread, FILE *out)
+/* The values of all runs of a family, one row of the grid each; returns how many rows. */
+static size_t family_values(struct spread *spread, size_t family)
 {
-    const struct plot_data *plots = spread->plots;
-    struct plot plot = {.out = out, .value = "", .unit = "us", .crowded = plot_data_crowded(plots)};
-    size_t most = 0, n;
-    axis_open(&plot.x, "Percentile", AXIS_PERCENTILE, AXIS_LINEAR);
-    axis_open(&plot.y, time_title(spread), AXIS_TIME, AXIS_EITHER);
-    axis_fit(&plot.x, 0);
-    for (size_t i = 0; i < plots->curve_count; i++) {
-        n = percentile_points(spread, i, spread->points);
+    size_t rows = 0;
+    for (size_t i = 0; i < spread->plots->curve_count; i++) {
+        const struct study_result *result = spread->results[i];
+        double *row = spread->values + rows * GRID;
+        if (spread->plots->curves[i].family != family || !result ||
+            result_samples(result) < SAMPLES_MIN)
+            continue;
+        for (size_t k = result_curve(result, spread->words->percents, GRID, row); k < GRID; k++)
+            row[k] = NAN;
+        rows++;
+    }
+    return rows;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The median of the runs of a family at every fourth point of the grid, and all of them as a band.
+ */
+static size_t family_points(struct spread *spread, size_t family, struct point *points)
+{
+    size_t rows = family_values(spread, family), n = 0;
+    double *column = spread->values + rows * GRID;
+    for (size_t i = 0; i < GRID; i += 4) {
+        size_t have = 0;
+        for (size_t k = 0; k < rows; k++)
+            if (isfinite(spread->values[k * GRID + i]))
+                column[have++] = spread->values[k * GRID + i];
+        if (2 * have <= rows)
+            break;
+        qsort(column, have, sizeof *column, ascending);
+        points[n] = (struct point){.x = grid_nines(i),
+                                   .y = (column[(have - 1) / 2] + column[have / 2]) / 2,
+                                   .low = have > 1 ? column[0] : NAN,
+                                   .high = have > 1 ? column[have - 1] : NAN};
+        percent_text(i, points[n].at, sizeof points[n].at);
+        n++;
+    }
+    return n;
+}
+
+/* Curve by curve, or of very many family by family. */
+static size_t percentile_curve(struct spread *spread, size_t i, struct plot *plot)
+{
+    if (!plot->many)
+        return percentile_points(spread, i, spread->points);
+    return spread->families[i] ? family_points(spread, i, spread->points) : 0;
+}
+
+static size_t percentile_axes(struct spread *spread, struct plot *plot, size_t curves)
+{
+    size_t most = 0;
+    axis_open(&plot->x, "Percentile", AXIS_PERCENTILE, AXIS_LINEAR);
+    axis_open(&plot->y, spread_title(spread), AXIS_TIME, AXIS_EITHER);
+    axis_fit(&plot->x, 0);
+    for (size_t i = 0; i < curves; i++) {
+        size_t n = percentile_curve(spread, i, plot);
         most = n > most ? n : most;
         for (size_t j = 0; j < n; j++) {
-            axis_fit(&plot.x, spread->points[j].x);
-            axis_fit(&plot.y, spread->points[j].y);
+            axis_fit(&plot->x, spread->points[j].x);
+            axis_fit(&plot->y, spread->points[j].y);
+            axis_fit(&plot->y, spread->points[j].high);
         }
     }
-    fputs("<figure>\n<h3>Percentiles</h3>\n", out);
+    return most;
+}
+
+static int spread_close(const struct spread *spread, struct picture *f, const char *text)
+{
+    char caption[400], left_out[80] = "";
+    if (spread->left_out)
+        snprintf(left_out, sizeof left_out, " The %d slowest of %zu are drawn.", FEW,
+                 FEW + spread->left_out);
+    snprintf(caption, sizeof caption, "%s%s%s", text, left_out, spread_note(spread));
+    return picture_close(f, caption);
+}
+
+/* On the page the size is said above. */
+int spread_open(const struct spread *spread, struct picture *f, const char *name, const char *title)
+{
+    char file[64], full[96], size[24];
+    size_text(spread->size, size, sizeof size);
+    snprintf(file, sizeof file, "%s-%s", name, size);
+    size_words(spread->size, size, sizeof size);
+    snprintf(full, sizeof full, "%s at %s", title, size);
+    return picture_open(f, spread->canvas, "h3", file, spread->canvas->page ? title : full);
+}
+
+static int draw_percentiles(struct spread *spread)
+{
+    const struct plot_data *plots = spread->plots;
+    struct plot plot = {.value = "",
+                        .unit = "us",
+                        .crowded = plot_data_crowded(plots),
+                        .many = plot_data_many(plots)};
+    size_t curves = plot.many ? plots->family_count : plots->curve_count;
+    size_t most = percentile_axes(spread, &plot, curves);
+    struct picture f;
+    int status = spread_open(spread, &f, "percentiles", "Percentiles");
+    if (status)
+        return status;
     if (!most) {
-        if (without_histogram(spread))
-            fputs(NO_HISTOGRAM, out);
-        else
-            fprintf(out, "<p class=\"none\">Fewer than %d samples: no curve.</p></figure>\n",
-                    SAMPLES_MIN);
-        return;
+        picture_none(&f, without_histogram(spread)
+                             ? NO_HISTOGRAM
+                             : "Fewer than " TEXT_OF(SAMPLES_MIN) " samples: "
+                                                                  "no curve.");
+        return 0;
     }
+    plot.out = f.out;
     for (size_t i = 0; i < most; i++)
-        percent_text(i, spread->words[i], WORD);
-    plot_open(&plot, "Percentiles, tail stretched", spread->word_list, most);
-    for (size_t i = 0; i < plots->curve_count; i++) {
-        n = percentile_points(spread, i, spread->points);
-        plot_curve(&plot, plots->curves[i].family, plots->curves[i].label, spread->points, n,
-                   DRAW_ROUGHLY);
+        percent_text(i, spread->words->words[i], WORD);
+    plot_open(&plot, "Percentiles, tail stretched", spread->words->list, plot.many ? 0 : most);
+    for (size_t i = 0; i < curves; i++) {
+        size_t n = percentile_curve(spread, i, &plot);
+        plot_curve(&plot, plot.many ? i : plots->curves[i].family,
+                   plot.many ? plots->families[i].label : plots->curves[i].label, spread->points, n,
+                   DRAW_ROUGHLY | (plot.many ? DRAW_BOLD : 0));
     }
     plot_close(&plot);
-    fprintf(out,
-            "<figcaption>Percentile axis: each additional nine has equal width. A curve ends where "
-            "fewer than ten samples lie beyond.%s</figcaption>\n</figure>\n",
-            time_note(spread));
+    return spread_close(spread, &f,
+                        plot.many
+                            ? "Percentile axis: each additional nine has equal width. Median "
+                              "of the runs; band: all runs."
+                            : "Percentile axis: each additional nine has equal width. A curve "
+                              "ends where fewer than ten samples lie beyond.");
 }
 
 /* ---- histogram ---- */
@@ -174,7 +265,7 @@ static void histogram_range(const struct spread *spread, struct axis *axis)
 {
     for (size_t i = 0; i < spread->plots->curve_count; i++) {
         const struct study_result *result = spread->results[i];
-        if (!result || !result->bucket_count)
+        if (!result || !result->bucket_count || !spread->families[spread->plots->curves[i].family])
             continue;
         double end = body_end(result);
         for (size_t j = 0; j < result->bucket_count; j++) {
@@ -207,6 +298,8 @@ static bool add_family(const struct spread *spread, size_t family, const double 
                        double *columns, double *beyond)
 {
     double all = 0, counted = 0;
+    if (!spread->families[family])
+        return false;
     memset(columns, 0, COLUMNS * sizeof *columns);
     for (size_t i = 0; i < spread->plots->curve_count; i++) {
         const struct study_result *result = spread->results[i];
@@ -260,11 +353,11 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
         time_text(edges[i + 1], high, sizeof high);
         /* A logarithmic axis has no place for zeros: the first column takes them. */
         if (!i && plot->x.form == AXIS_LOG)
-            snprintf(spread->words[i], WORD, "up to %s", high);
+            snprintf(spread->words->words[i], WORD, "up to %s", high);
         else
-            snprintf(spread->words[i], WORD, "%s .. %s", low, high);
+            snprintf(spread->words->words[i], WORD, "%s .. %s", low, high);
     }
-    plot_open(plot, "Histogram", spread->word_list, COLUMNS);
+    plot_open(plot, "Histogram", spread->words->list, COLUMNS);
     for (size_t i = 0; i < plots->family_count; i++)
         if (add_family(spread, i, edges, columns, &again))
             draw_columns(plot, &plots->families[i], i, edges, columns);
@@ -272,149 +365,75 @@ static double histogram_plot(struct spread *spread, struct plot *plot, const dou
     return beyond;
 }
 
-static void draw_histogram(struct spread *spread, FILE *out)
+/* What the columns do not show, too. */
+static void histogram_text(const struct spread *spread, double beyond, char *text, size_t room)
 {
-    struct plot plot = {
-        .out = out, .value = "", .unit = "%", .crowded = spread->plots->family_count > FEW};
-    double edges[COLUMNS + 1], most = 0;
-    axis_open(&plot.x, time_title(spread), AXIS_TIME, AXIS_EITHER);
+    char tail[96] = "", largest[24];
+    double most = 0;
+    for (size_t i = 0; i < spread->plots->curve_count; i++)
+        if (spread->results[i] && isfinite(spread->results[i]->max_us))
+            most = fmax(most, spread->results[i]->max_us);
+    time_text(most, largest, sizeof largest);
+    if (beyond >= 0.5)
+        snprintf(tail, sizeof tail, ". Beyond the right edge: %.0f samples, up to %s", beyond,
+                 largest);
+    snprintf(text, room, "Share of the samples in each of 100 columns%s%s.",
+             spread->plots->family_count < spread->plots->curve_count
+                 ? ", runs of a command combined"
+                 : "",
+             tail);
+}
+
+static int draw_histogram(struct spread *spread)
+{
+    struct plot plot = {.value = "", .unit = "%", .crowded = spread->plots->family_count > FEW};
+    double edges[COLUMNS + 1];
+    char text[240];
+    struct picture f;
+    axis_open(&plot.x, spread_title(spread), AXIS_TIME, AXIS_EITHER);
     histogram_range(spread, &plot.x);
-    fputs("<figure>\n<h3>Histogram</h3>\n", out);
+    int status = spread_open(spread, &f, "histogram", "Histogram");
+    if (status)
+        return status;
     if (!isfinite(plot.x.low)) {
-        fputs(without_histogram(spread) ? NO_HISTOGRAM
-                                        : "<p class=\"none\">No samples.</p></figure>\n",
-              out);
-        return;
+        picture_none(&f, without_histogram(spread) ? NO_HISTOGRAM : "No samples.");
+        return 0;
     }
+    plot.out = f.out;
     /* The columns depend on the axis, so it is settled here; plot_open does it only once. */
     axis_settle(&plot.x);
     plot.x.least = plot.x.low > 0 ? plot.x.low : plot.x.least;
     column_edges(&plot.x, edges);
     double beyond = histogram_plot(spread, &plot, edges);
-    for (size_t i = 0; i < spread->plots->curve_count; i++)
-        if (spread->results[i] && isfinite(spread->results[i]->max_us))
-            most = fmax(most, spread->results[i]->max_us);
-    fputs("<figcaption>Share of the samples in each of 100 columns", out);
-    if (spread->plots->family_count < spread->plots->curve_count)
-        fputs(", runs of a command combined", out);
-    if (beyond >= 0.5) {
-        char text[24];
-        time_text(most, text, sizeof text);
-        fprintf(out, ". Beyond the right edge: %.0f samples, up to %s", beyond, text);
-    }
-    fprintf(out, ".%s</figcaption>\n</figure>\n", time_note(spread));
-}
-
-/* ---- over time ---- */
-
-/* Does any interval have its median? Documents of older releases have means only. */
-static bool has_medians(const struct spread *spread)
-{
-    for (size_t i = 0; i < spread->plots->curve_count; i++)
-        for (size_t j = 0; spread->results[i] && j < spread->results[i]->interval_count; j++)
-            if (isfinite(spread->results[i]->intervals[j].p50_us))
-                return true;
-    return false;
-}
-
-/* The median with a band up to the 99th percentile; or the mean, from the smallest to the largest.
- */
-static size_t interval_points(const struct study_result *result, struct point *points, bool medians,
-                              bool bands)
-{
-    size_t n = 0;
-    for (size_t i = 0; result && i < result->interval_count; i++) {
-        const struct study_interval *s = &result->intervals[i];
-        double y = medians ? s->p50_us : s->mean_us;
-        if (!isfinite(s->end_s) || !isfinite(y) || !s->count)
-            continue;
-        points[n] = (struct point){.x = s->end_s, .y = y, .low = NAN, .high = NAN};
-        snprintf(points[n].at, sizeof points[n].at, "until %.6g s", s->end_s);
-        if (medians && isfinite(s->max_us))
-            snprintf(points[n].more, sizeof points[n].more, ", p99 %.4g, max %.4g us", s->p99_us,
-                     s->max_us);
-        else if (isfinite(s->min_us) && isfinite(s->max_us))
-            snprintf(points[n].more, sizeof points[n].more, ", %.6g to %.6g us", s->min_us,
-                     s->max_us);
-        if (bands) {
-            points[n].low = medians ? y : s->min_us;
-            points[n].high = medians ? s->p99_us : s->max_us;
-        }
-        n++;
-    }
-    return n;
-}
-
-static size_t largest_points(const struct study_result *result, struct point *points)
-{
-    size_t n = 0;
-    for (size_t i = 0; result && i < result->interval_count; i++) {
-        const struct study_interval *s = &result->intervals[i];
-        if (!isfinite(s->end_s) || !isfinite(s->max_us) || !s->count)
-            continue;
-        points[n] = (struct point){.x = s->end_s, .y = s->max_us, .low = NAN, .high = NAN};
-        snprintf(points[n].at, sizeof points[n].at, "until %.6g s", s->end_s);
-        n++;
-    }
-    return n;
-}
-
-static void fit_points(struct plot *plot, const struct point *points, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        axis_fit(&plot->x, points[i].x);
-        axis_fit(&plot->y, points[i].y);
-        axis_fit(&plot->y, points[i].low);
-        axis_fit(&plot->y, points[i].high);
-    }
-}
-
-static size_t interval_axes(const struct spread *spread, struct plot *plot, bool medians)
-{
-    size_t all = 0;
-    axis_open(&plot->x, "Time since the measurement began [s]", AXIS_NUMBER, AXIS_LINEAR);
-    axis_open(&plot->y, time_title(spread), AXIS_TIME, AXIS_EITHER);
-    plot->x.from_zero = true;
-    for (size_t i = 0; i < spread->plots->curve_count; i++) {
-        size_t n = interval_points(spread->results[i], spread->points, medians, !plot->crowded);
-        all += n;
-        fit_points(plot, spread->points, n);
-        if (medians && !plot->crowded)
-            fit_points(plot, spread->points, largest_points(spread->results[i], spread->points));
-    }
-    return all;
-}
-
-static void draw_intervals(struct spread *spread, FILE *out)
-{
-    const struct plot_data *plots = spread->plots;
-    bool medians = has_medians(spread);
-    struct plot plot = {.out = out,
-                        .value = medians ? "median" : "mean",
-                        .unit = "us",
-                        .crowded = plot_data_crowded(plots)};
-    if (!interval_axes(spread, &plot, medians))
-        return;
-    fputs("<figure>\n<h3>Over time</h3>\n", out);
-    plot_open(&plot, "Over time", NULL, 0);
-    for (size_t i = 0; i < plots->curve_count; i++) {
-        const struct curve *curve = &plots->curves[i];
-        size_t n = interval_points(spread->results[i], spread->points, medians, !plot.crowded);
-        plot_curve(&plot, curve->family, curve->label, spread->points, n,
-                   DRAW_ROUGHLY | (n == 1 ? DRAW_MARKERS : 0));
-        n = medians && !plot.crowded ? largest_points(spread->results[i], spread->points) : 0;
-        plot_trace(&plot, curve->family, spread->points, n);
-    }
-    plot_close(&plot);
-    fprintf(out, "<figcaption>%s per interval%s.%s</figcaption>\n</figure>\n",
-            medians ? "Median" : "Mean",
-            plot.crowded ? ""
-            : medians    ? "; band up to the 99th percentile; thin line: largest sample"
-                         : "; band from the smallest to the largest sample",
-            time_note(spread));
+    histogram_text(spread, beyond, text, sizeof text);
+    return spread_close(spread, &f, text);
 }
 
 /* ---- all three ---- */
+
+/* Of very many families, the slowest ones. */
+static void choose_families(struct spread *spread)
+{
+    const struct plot_data *plots = spread->plots;
+    bool all = !plot_data_many(plots) || plots->family_count <= FEW;
+    for (size_t i = 0; i < plots->family_count; i++)
+        spread->families[i] = all;
+    for (size_t n = 0; n < FEW && !all; n++) {
+        size_t slowest = plots->family_count;
+        double most = -1;
+        for (size_t i = 0; i < plots->curve_count; i++) {
+            const struct study_result *result = spread->results[i];
+            double time = result ? result_time(result) : NAN;
+            if (!spread->families[plots->curves[i].family] && time > most) {
+                most = time;
+                slowest = plots->curves[i].family;
+            }
+        }
+        if (slowest < plots->family_count)
+            spread->families[slowest] = true;
+    }
+    spread->left_out = all ? 0 : plots->family_count - FEW;
+}
 
 static size_t most_points(const struct plot_data *plots)
 {
@@ -426,35 +445,40 @@ static size_t most_points(const struct plot_data *plots)
     return most;
 }
 
-static void draw(struct spread *spread, FILE *out)
+static int draw(struct spread *spread)
 {
     const struct plot_data *plots = spread->plots;
     for (size_t i = 0; i < GRID; i++) {
-        spread->word_list[i] = spread->words[i];
-        spread->percents[i] = grid_percent(i);
+        spread->words->list[i] = spread->words->words[i];
+        spread->words->percents[i] = grid_percent(i);
     }
     for (size_t i = 0; i < plots->curve_count; i++)
         spread->results[i] = curve_at(&plots->curves[i], spread->size);
-    draw_percentiles(spread, out);
-    draw_histogram(spread, out);
-    draw_intervals(spread, out);
+    choose_families(spread);
+    int status = draw_percentiles(spread);
+    if (!status)
+        status = draw_histogram(spread);
+    return status ? status : over_time_draw(spread);
 }
 
-int spread_draw(const struct plot_data *plots, uint64_t size, FILE *out)
+int spread_draw(struct canvas *canvas, uint64_t size)
 {
-    struct spread *spread = calloc(1, sizeof *spread);
+    const struct plot_data *plots = canvas->plots;
     void *results = calloc(plots->curve_count + 1, sizeof(struct study_result *));
-    struct point *points = calloc(most_points(plots), sizeof *points);
-    int status = 0;
-    if (spread && results && points) {
-        *spread =
-            (struct spread){.plots = plots, .size = size, .results = results, .points = points};
-        draw(spread, out);
-    } else {
-        status = fail(-ENOMEM, "no memory for a plot");
-    }
-    free(points);
+    struct spread spread = {.canvas = canvas,
+                            .plots = plots,
+                            .size = size,
+                            .results = results,
+                            .families = calloc(plots->family_count + 1, sizeof(bool)),
+                            .points = calloc(most_points(plots), sizeof *spread.points),
+                            .values = calloc((plots->curve_count + 1) * (GRID + 1), sizeof(double)),
+                            .words = calloc(1, sizeof *spread.words)};
+    bool room = results && spread.families && spread.points && spread.values && spread.words;
+    int status = room ? draw(&spread) : fail(-ENOMEM, "no memory for the plots of a size");
     free(results);
-    free(spread);
+    free(spread.families);
+    free(spread.points);
+    free(spread.values);
+    free(spread.words);
     return status;
 }

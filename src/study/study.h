@@ -101,6 +101,7 @@ struct study_run {
     size_t condition_count;
     const char **warnings, **libraries; /* printed on standard error; of vendors, with versions */
     size_t warning_count, library_count;
+    unsigned set;     /* of runs that are drawn together: which set it belongs to, from 0 */
     uint64_t file[2]; /* device and inode of the file; 0 if read from memory */
     void *own;        /* the memory of all of it */
 };
@@ -236,11 +237,24 @@ int study_spread(const struct study_set *set, const struct study_terms *terms,
 
 /* ---- the page ---- */
 
-/* Writes one self-contained HTML page: plots, results and the description of all runs. */
-int study_page(const struct study_run *runs, size_t count, FILE *out);
+/* What is drawn. */
+struct study_subject {
+    const struct study_run *runs;
+    size_t count;
+    const char *title; /* NULL: the names of the tools */
+    /* Of the first two sets of the runs: what came of comparing them, or why they are not; NULL:
+     * they were not to be compared. */
+    const struct study_comparison *comparison;
+    const char *not_compared;
+};
 
-/* Writes latency versus size, or time per message of streams, or bandwidth of lists, as one SVG
- * file with its own legend and colours. -ENODATA if nothing was measured. */
-int study_plot(const struct study_run *runs, size_t count, FILE *out);
+/* Writes one self-contained HTML page: plots, results and the description of all runs. */
+int study_page(const struct study_subject *subject, FILE *out);
+
+/* Every plot of the page as an SVG file with its own legend and literal colours, given to save by
+ * its name, "latency.svg"; or only the first one. -ENODATA if nothing was measured. */
+int study_plots(const struct study_subject *subject, bool first,
+                int (*save)(void *arg, const char *name, const char *bytes, size_t length),
+                void *arg);
 
 #endif

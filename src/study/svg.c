@@ -217,7 +217,10 @@ void plot_curve(struct plot *plot, size_t family, const char *label, const struc
     if (!count)
         return;
     group(plot, family, label, how & DRAW_BOLD);
-    values(plot, points, count, how & DRAW_ROUGHLY);
+    if (plot->many && !(how & DRAW_BOLD))
+        fputs("\">", plot->out);
+    else
+        values(plot, points, count, how & DRAW_ROUGHLY);
     if (!alone)
         band(plot, points, count);
     whiskers(plot, points, count, alone);

@@ -14,20 +14,21 @@
 
 /* Units are those of the tools: MB of 10^6 bytes of lists, MiB of ucx_perftest. */
 static const struct {
+    const char *name; /* of a file */
     const char *title, *axis, *value, *unit, *note;
     enum axis_kind kind;
     unsigned of; /* enum study_kind */
 } kinds[SWEEPS] = {
-    [SWEEP_LATENCY] = {"Latency", "Latency", "median", "us",
+    [SWEEP_LATENCY] = {"latency", "Latency", "Latency [us]", "median", "us",
                        "Median; band up to the 99th percentile.", AXIS_TIME, STUDY_LATENCY},
-    [SWEEP_STREAM_TIME] = {"Time per message", "Time per message", "per message", "us",
-                           "1 / message rate.", AXIS_TIME, STUDY_STREAM},
-    [SWEEP_LIST_BANDWIDTH] = {"Bandwidth", "Bandwidth [MB/s]", "bandwidth", "MB/s",
-                              "Average over each test; both directions together.", AXIS_NUMBER,
-                              STUDY_LIST},
-    [SWEEP_BANDWIDTH] = {"Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
+    [SWEEP_STREAM_TIME] = {"time-per-message", "Time per message", "Time per message [us]",
+                           "per message", "us", "1 / message rate.", AXIS_TIME, STUDY_STREAM},
+    [SWEEP_LIST_BANDWIDTH] = {"list-bandwidth", "Bandwidth", "Bandwidth [MB/s]", "bandwidth",
+                              "MB/s", "Average over each test; both directions together.",
+                              AXIS_NUMBER, STUDY_LIST},
+    [SWEEP_BANDWIDTH] = {"bandwidth", "Bandwidth", "Bandwidth [MiB/s]", "bandwidth", "MiB/s",
                          "Average over each test.", AXIS_NUMBER, STUDY_STREAM},
-    [SWEEP_RATE] = {"Message rate", "Messages per second", "rate", "messages/s",
+    [SWEEP_RATE] = {"message-rate", "Message rate", "Messages per second", "rate", "messages/s",
                     "Average over each test.", AXIS_NUMBER, STUDY_STREAM | STUDY_LIST},
 };
 
@@ -323,95 +324,60 @@ static size_t sizes_shown(const struct plot_data *plots, enum sweep what, uint64
     return count;
 }
 
-/* Lines of text below the plot, in a file. */
-enum { FILE_LEFT = 104, FILE_LINE = 22 };
+/* The points have room for one of each size, or of each curve. */
+struct room {
+    struct point *points;
+    double *values;
+};
 
-static int file_line(size_t number)
+static int figure(struct canvas *canvas, enum sweep what, size_t sizes, uint64_t size,
+                  const struct room *room)
 {
-    return PLOT_HEIGHT + 50 + FILE_LINE * (int)number;
-}
-
-static void file_legend(const struct plot_data *plots, const char *const *notes, size_t count,
-                        FILE *out)
-{
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "<text x=\"%d\" y=\"%d\">%s</text>\n", FILE_LEFT, file_line(i), notes[i]);
-    for (size_t i = 0; i < plots->family_count; i++) {
-        int y = file_line(count + i);
-        fprintf(out, "<g class=\"c f%zu h%zu d%zu\"><path class=\"l\" d=\"M%d %dh34\"/>", i,
-                i % HUES, i / HUES % 4, FILE_LEFT, y - 5);
-        fprintf(out, "<path class=\"m\" d=\"M%d %d%s\"/>", FILE_LEFT + 17, y - 5, plot_marker(i));
-        fprintf(out, "<text class=\"key\" x=\"%d\" y=\"%d\">", FILE_LEFT + 44, y);
-        html_text(out, plots->families[i].label);
-        fputs("</text></g>\n", out);
-    }
-}
-
-static void file_open(const struct plot_data *plots, const char *title, size_t notes, FILE *out)
-{
-    int height = file_line(notes + plots->family_count) + 4;
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-            "height=\"%d\">\n<style>%s</style>\n",
-            PLOT_WIDTH, height, PLOT_WIDTH, height, plot_style);
-    fprintf(out, "<rect class=\"card\" x=\".5\" y=\".5\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n",
-            PLOT_WIDTH - 1, height - 1);
-    fprintf(out, "<text class=\"head\" x=\"18\" y=\"28\">%s</text>\n", title);
-    fprintf(out, "<svg x=\"6\" y=\"40\" width=\"%d\" height=\"%d\">", PLOT_WIDTH, PLOT_HEIGHT);
-}
-
-static void figure(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file,
-                   size_t sizes, uint64_t size, struct point *points, double *room)
-{
-    struct plot plot = {.out = out,
-                        .value = kinds[what].value,
-                        .unit = kinds[what].unit,
-                        .crowded = plot_data_crowded(plots)};
-    char title[80], text[24];
+    const struct plot_data *plots = canvas->plots;
+    struct picture f;
+    char title[80], text[24], caption[200];
     size_words(size, text, sizeof text);
     if (sizes > 1)
         snprintf(title, sizeof title, "%s versus size", kinds[what].title);
     else
         snprintf(title, sizeof title, "%s at %s", kinds[what].title, text);
+    int status = picture_open(&f, canvas, "h2", kinds[what].name, title);
+    if (status)
+        return status;
+    struct plot plot = {.out = f.out,
+                        .value = kinds[what].value,
+                        .unit = kinds[what].unit,
+                        .crowded = plot_data_crowded(plots),
+                        .many = plot_data_many(plots)};
     bool pooled = plot.crowded && sizes > 1 && plots->family_count < plots->curve_count;
-    const char *const notes[] = {kinds[what].note, POOLED_NOTE};
-    size_t note_count = pooled ? 2 : 1;
-    if (as_file)
-        file_open(plots, title, note_count, out);
-    else
-        fprintf(out, "<figure class=\"sweep\" data-sweep=\"%d\">\n<h2>%s</h2>\n", (int)what, title);
+    snprintf(caption, sizeof caption, "%s%s%s", kinds[what].note, pooled ? " " : "",
+             pooled ? POOLED_NOTE : "");
     if (sizes > 1)
-        draw_sizes(plots, what, &plot, title, points, room);
+        draw_sizes(plots, what, &plot, title, room->points, room->values);
     else
-        draw_slots(plots, what, &plot, title, points);
-    if (as_file) {
-        fputs("</svg>\n", out);
-        file_legend(plots, notes, note_count, out);
-        fputs("</svg>\n", out);
-    } else {
-        fprintf(out, "<figcaption>%s%s%s</figcaption>\n</figure>\n", notes[0], pooled ? " " : "",
-                pooled ? notes[1] : "");
-    }
+        draw_slots(plots, what, &plot, title, room->points);
+    return picture_close(&f, caption);
 }
 
-int sweep_draw(const struct plot_data *plots, enum sweep what, FILE *out, bool as_file, bool *drawn)
+int sweep_draw(struct canvas *canvas, enum sweep what, bool *drawn)
 {
+    const struct plot_data *plots = canvas->plots;
     uint64_t size = 0;
     size_t sizes = sizes_shown(plots, what, &size);
     size_t most = 0;
     /* A single point is not worth a plot on the page; in a file it is drawn. */
-    *drawn = sizes > 1 || (sizes == 1 && (as_file || plots->curve_count > 1));
+    *drawn = sizes > 1 || (sizes == 1 && (!canvas->page || plots->curve_count > 1));
     if (!*drawn)
         return 0;
     for (size_t i = 0; i < plots->curve_count; i++)
         most = plots->curves[i].count > most ? plots->curves[i].count : most;
     most += plots->curve_count + plots->size_count;
-    struct point *points = calloc(most + 1, sizeof *points);
-    double *room = calloc(2 * plots->curve_count + 1, sizeof *room);
-    if (points && room)
-        figure(plots, what, out, as_file, sizes, size, points, room);
-    int status = points && room ? 0 : fail(-ENOMEM, "no memory for a plot of %zu sizes", sizes);
-    free(points);
-    free(room);
+    struct room room = {.points = calloc(most + 1, sizeof *room.points),
+                        .values = calloc(2 * plots->curve_count + 1, sizeof *room.values)};
+    int status = room.points && room.values
+                     ? figure(canvas, what, sizes, size, &room)
+                     : fail(-ENOMEM, "no memory for a plot of %zu sizes", sizes);
+    free(room.points);
+    free(room.values);
     return status;
 }

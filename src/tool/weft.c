@@ -21,9 +21,11 @@ static const struct command commands[] = {
     {.name = "report",
      .usage = "RESULT ... -o PAGE",
      .what = "Draw results on one HTML page",
-     .more =
-         "RESULT is a document written with --json of a tool, or a folder of documents. If PAGE\n"
-         "ends in .svg, only the plot versus size is written.\n",
+     .more = "RESULT is a document written with --json of a tool, or a folder of documents, which "
+             "are a\n"
+             "set. Two sets are compared. If PAGE ends in .svg, only the first plot is written; if "
+             "it is a\n"
+             "folder or ends in /, the page and every plot as SVG.\n",
      .takes = WEFT_REPORT,
      .main = report_command},
     {.name = "compare",
@@ -86,7 +88,14 @@ const struct opt weft_rows[] = {
      .max = WEFT_PATH,
      .word = "PAGE",
      .takes = WEFT_REPORT,
-     .help = "The page to write (\"-\": standard output)"},
+     .help = "The page to write (\"-\": standard output), or a folder"},
+    {.name = "title",
+     .type = OPT_TEXT,
+     FIELD(title),
+     .max = WEFT_LIST,
+     .word = "TEXT",
+     .takes = WEFT_REPORT,
+     .help = "Title of the page and of every plot"},
     {.letter = 'o',
      .name = "output",
      .type = OPT_TEXT,
@@ -223,140 +232,6 @@ int weft_save(const char *path, const char *bytes, size_t length)
 {
     shell_catch_signals();
     return save_write(path, bytes, length);
-}
-
-/* ---- report ---- */
-
-struct run_list {
-    struct study_run *runs;
-    size_t count;
-};
-
-static int list_add(struct run_list *list, const char *path)
-{
-    struct study_set set;
-    int status = study_set_read(&set, path);
-    if (status)
-        return status;
-    struct study_run *more = realloc(list->runs, (list->count + set.count) * sizeof *more);
-    if (!more) {
-        study_set_free(&set);
-        return fail(-ENOMEM, "no memory for %zu runs", list->count + set.count);
-    }
-    memcpy(more + list->count, set.runs, set.count * sizeof *more);
-    list->runs = more;
-    list->count += set.count;
-    free(set.runs);
-    return 0;
-}
-
-/* A result, or both sides of a folder written by repeat. */
-static int list_add_path(struct run_list *list, const char *path)
-{
-    char a[STUDY_PATH], b[STUDY_PATH];
-    if (!study_sides(path, a, b))
-        return list_add(list, path);
-    int status = list_add(list, a);
-    return status ? status : list_add(list, b);
-}
-
-static bool ends_in(const char *path, const char *end)
-{
-    size_t length = strlen(path);
-    return length > strlen(end) && strcasecmp(path + length - strlen(end), end) == 0;
-}
-
-static int check_page(const char *path)
-{
-    static const char *const others[] = {".json", ".pdf", ".png"};
-    if (!*path)
-        return fail(-EINVAL, "-o PAGE is missing (\"-\": standard output)");
-    for (size_t i = 0; i < LENGTH(others); i++)
-        if (ends_in(path, others[i]))
-            return fail(-EINVAL, "%s: only HTML and SVG can be written", path);
-    return save_check(path);
-}
-
-/* What a page is made of: results or maps. */
-struct page_source {
-    const struct run_list *list;
-    const struct study_map *maps; /* NULL: results */
-    size_t map_count;
-};
-
-static int draw_page(const struct page_source *from, bool picture, FILE *out)
-{
-    if (from->maps)
-        return picture ? study_map_plot(from->maps, out)
-                       : study_map_page(from->maps, from->map_count, out);
-    return (picture ? study_plot : study_page)(from->list->runs, from->list->count, out);
-}
-
-static int write_page(const struct page_source *from, const char *path)
-{
-    char *bytes = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&bytes, &length);
-    if (!out)
-        return fail(-ENOMEM, "no memory for the page");
-    int status = draw_page(from, ends_in(path, ".svg"), out);
-    if (fclose(out) && !status)
-        status = fail(-ENOMEM, "no memory for the page");
-    if (!status)
-        status = weft_save(path, bytes, length);
-    free(bytes);
-    return status;
-}
-
-/* 1: they are maps, and the page is written; 0: the first is none. */
-static int report_maps(const char *const *places, int given, const char *path)
-{
-    struct study_map maps[given];
-    int count = 0, status = 1;
-    while (count < given && (status = study_map_read(&maps[count], places[count])) == 1) {
-        count++;
-        if (save_same(places[count - 1], path))
-            status = fail(-EINVAL, "%s: the page would replace the map", path);
-        if (status < 0)
-            break;
-    }
-    if (!status && count)
-        status = fail(-EINVAL, "%s is no map, and %s is one: make a page of each kind",
-                      places[count], places[0]);
-    if (status == 1)
-        status = write_page(&(struct page_source){.maps = maps, .map_count = (size_t)count}, path);
-    else if (!count)
-        return status;
-    for (int i = 0; i < count; i++)
-        study_map_free(&maps[i]);
-    return status < 0 ? status : 1;
-}
-
-int report_command(const struct command *command, int argc, char **argv)
-{
-    static struct weft_options options;
-    const char *places[argc];
-    struct run_list list = {0};
-    int given, status = weft_parse(command, argc, argv, &options, places, &given);
-    if (status)
-        return status < 0 ? status : 0;
-    if (!given)
-        return fail(-EINVAL, "no result given (--help shows the usage)");
-    status = check_page(options.output);
-    if (!status)
-        status = report_maps(places, given, options.output);
-    if (status)
-        return status < 0 ? status : 0;
-    for (int i = 0; i < given && !status; i++)
-        status = list_add_path(&list, places[i]);
-    if (!status)
-        status = study_check_output(list.runs, list.count, options.output);
-    if (!status)
-        status = write_page(&(struct page_source){.list = &list}, options.output);
-    for (size_t i = 0; i < list.count; i++)
-        study_free(&list.runs[i]);
-    free(list.runs);
-    return status;
 }
 
 /* ---- main ---- */

@@ -43,7 +43,7 @@ enum {
 enum { WEFT_PATH = 4096, WEFT_LIST = 256 };
 struct weft_options {
     char output[WEFT_PATH], json[WEFT_PATH], junit[WEFT_PATH];
-    char percentiles[WEFT_LIST], min_effect[32];
+    char percentiles[WEFT_LIST], min_effect[32], title[WEFT_LIST];
     bool force, across_fabrics, markdown, verbose, help;
     bool effect_given; /* --min-effect is not the default */
 };

@@ -74,6 +74,15 @@ static void compare(struct study_run *runs, size_t count, bool force)
     study_errors(&b, see_errors, &b);
 }
 
+static int drop(void *arg, const char *name, const char *bytes, size_t length)
+{
+    (void)arg;
+    (void)name;
+    (void)bytes;
+    (void)length;
+    return 0;
+}
+
 static void draw(const struct study_run *runs, size_t count)
 {
     char *bytes = NULL;
@@ -81,8 +90,9 @@ static void draw(const struct study_run *runs, size_t count)
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return;
-    study_page(runs, count, out);
-    study_plot(runs, count, out);
+    struct study_subject subject = {.runs = runs, .count = count};
+    study_page(&subject, out);
+    study_plots(&subject, false, drop, NULL);
     fclose(out);
     free(bytes);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What weft makes of documents for other programs: comparisons as Markdown, JUnit and JSON."""
+"""What weft makes of documents for other programs: comparisons as Markdown, JUnit and JSON;
+pages and plots in folders, of sets that are kept apart."""
 import os
 import sys
 import xml.etree.ElementTree
@@ -83,6 +84,51 @@ def one_fabric_is_compared_with_another_when_asked():
     compare(3, one, other, "--across-fabrics")
     # All but the fabric must match.
     refused("results", one, a_set(turn=1, fabric="soft", sizes=(8,)), "--across-fabrics")
+
+
+# ---- pages and plots ----
+
+def read(*names):
+    with open(os.path.join(*names), encoding="utf-8") as file:
+        return file.read()
+
+
+@test
+def a_folder_gets_the_page_and_every_plot_in_literal_colours():
+    made = path_in("made", "")
+    weft(0, "report", a_document(sizes=(8, 4096), series=5), "-o", made, "--title", "Ours & theirs")
+    equal(sorted(os.listdir(made)),
+          ["histogram-4K.svg", "histogram-8.svg", "index.html", "latency.svg", "over-time-4K.svg",
+           "over-time-8.svg", "percentiles-4K.svg", "percentiles-8.svg"])
+    check("<h1>Ours &amp; theirs</h1>" in read(made, "index.html"))
+    for name in (name for name in os.listdir(made) if name.endswith(".svg")):
+        text = read(made, name)
+        xml.etree.ElementTree.fromstring(text)
+        check("var(" not in text and "#1857c8" in text and "[us]" in text, name)
+    check(">Ours &amp; theirs: Latency versus size<" in read(made, "latency.svg"))
+
+
+@test
+def two_sets_are_kept_apart_and_have_a_verdict():
+    page = path_in("page.html")
+    weft(0, "report", a_set(turn=0), a_set(turn=1, median_us=2.2), "-o", page)
+    text = read(page)
+    check("<h2>B is slower than A</h2>" in text and "A, 8 runs: " in text and "B, 8 runs: " in text)
+    weft(0, "report", a_set(turn=0), a_set(turn=1, sizes=(8,)), "-o", page)
+    check("<h2>A and B are not compared</h2>" in read(page))
+    weft(0, "report", a_document(), a_document(), "-o", page)
+    check("id=\"verdict\"" not in read(page), "one run per side is no set")
+
+
+@test
+def what_disturbed_a_run_is_at_the_top():
+    whole = documents.document()
+    whole["results"][0]["interference"].update(preempted=3, page_faults=2)
+    path = documents.write(path_in("document.json"), whole)
+    page = path_in("page.html")
+    weft(0, "report", path, "-o", page)
+    top = read(page).split("</header>")[0]
+    check("1 of 1 results disturbed: preempted 3 times" in top and "2 page faults" in top, top)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ static char *page_of(const struct study_run *runs, size_t count)
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    if (study_page(runs, count, out))
+    if (study_page(&(struct study_subject){.runs = runs, .count = count}, out))
         fail_msg("%s", fail_reason());
     fclose(out);
     return text;
@@ -157,19 +157,19 @@ static void a_number_in_the_page_reads_back_as_the_same_number(void **state)
     }
 }
 
-static void times_and_sizes_are_said_in_units_that_suit(void **state)
+static void times_are_in_microseconds_and_sizes_in_units_that_suit(void **state)
 {
     (void)state;
     static const struct {
         double us;
         const char *text, *figure;
-    } times_said[] = {{0.0005, "500 ps", "500 ps"},
-                      {0.0123, "12.3 ns", "12.3 ns"},
+    } times_said[] = {{0.0005, "0.0005 us", "0.001 us"},
+                      {0.0123, "0.0123 us", "0.012 us"},
                       {2, "2 us", "2.00 us"},
-                      {999.6, "1 ms", "1.00 ms"},
-                      {1500, "1.5 ms", "1.50 ms"},
+                      {999.6, "1000 us", "1000 us"},
+                      {1500, "1500 us", "1500 us"},
                       {9.996, "10 us", "10.0 us"},
-                      {3e6, "3 s", "3.00 s"},
+                      {3e6, "3000000 us", "3000000 us"},
                       {NAN, "-", "-"},
                       {0, "0", "0"}};
     char text[24];
@@ -440,16 +440,16 @@ static void samples_of_streams_are_called_time_between_posts(void **state)
     stream.bucket_count = other.bucket_count = 1;
     struct study_run runs[] = {run_of("a.json", &stream, 1), run_of("b.json", &other, 1)};
     char *page = page_of(runs, 1);
-    assert_int_equal(times(page, ">Time between posts</text>"), 2);
-    assert_int_equal(times(page, ">Latency</text>"), 0);
+    assert_int_equal(times(page, ">Time between posts [us]</text>"), 2);
+    assert_int_equal(times(page, ">Latency [us]</text>"), 0);
     assert_int_equal(times(page, "Times of streams are times between posts."), 1);
     free(page);
     page = page_of(runs + 1, 1);
-    assert_int_equal(times(page, ">Latency</text>"), 2);
+    assert_int_equal(times(page, ">Latency [us]</text>"), 2);
     assert_int_equal(times(page, "ime between posts"), 0);
     free(page);
     page = page_of(runs, 2);
-    assert_int_equal(times(page, ">Time</text>"), 2);
+    assert_int_equal(times(page, ">Time [us]</text>"), 2);
     assert_int_equal(times(page, "Streams: time between posts."), 2);
     assert_int_equal(times(page, "Times of streams are times between posts."), 1);
     free(page);
@@ -489,7 +489,7 @@ static void lists_are_shown_by_their_bandwidth_below_its_ceilings(void **state)
     assert_int_equal(times(page, "class=\"c ceiling"), 1);
     assert_non_null(strstr(page, "data-name=\"memcpy, 1 CPU\" data-y=\"4000|4e+06\""));
     assert_null(strstr(page, "Latency"));
-    assert_int_equal(times(page, ">List time</text>"),
+    assert_int_equal(times(page, ">List time [us]</text>"),
                      4); /* percentiles and histogram, two sizes */
     assert_int_equal(times(page, "Times of lists are times of whole lists"), 1);
     free(page);
@@ -543,7 +543,7 @@ static void samples_of_lists_beside_others_are_told_apart(void **state)
     struct study_run runs[] = {run_of("a.json", &list, 1), run_of("b.json", &other, 1),
                                run_of("c.json", &stream, 1)};
     char *page = page_of(runs, 2);
-    assert_int_equal(times(page, ">Time</text>"), 2);
+    assert_int_equal(times(page, ">Time [us]</text>"), 2);
     assert_int_equal(times(page, "Lists: time of a list."), 2);
     assert_int_equal(times(page, "Streams:"), 0);
     free(page);
@@ -664,38 +664,92 @@ static void extreme_numbers_and_names_have_a_page(void **state)
     check_page(runs, 2);
 }
 
+/* What is saved, one after the other. */
+struct saved {
+    char text[1 << 20], names[400];
+    size_t length, count;
+};
+
+static int keep(void *arg, const char *name, const char *bytes, size_t length)
+{
+    struct saved *saved = arg;
+    assert_true(saved->length + length < sizeof saved->text);
+    memcpy(saved->text + saved->length, bytes, length);
+    saved->length += length;
+    strcat(strcat(saved->names, name), " ");
+    saved->count++;
+    return 0;
+}
+
 static void a_plot_needs_something_measured(void **state)
 {
     (void)state;
-    char *text = NULL;
-    size_t length = 0;
+    static struct saved saved;
     struct study_result result = result_of("write", 8, 1);
     struct study_run runs[] = {run_of("a.json", NULL, 0), run_of("b.json", &result, 1)};
-    FILE *out = open_memstream(&text, &length);
-    assert_non_null(out);
-    assert_int_equal(study_plot(runs, 1, out), -ENODATA);
-    assert_int_equal(study_plot(runs, 2, out), 0);
-    fclose(out);
-    assert_non_null(strstr(text, "<svg"));
-    free(text);
+    struct study_subject subject = {.runs = runs, .count = 1};
+    assert_int_equal(study_plots(&subject, true, keep, &saved), -ENODATA);
+    subject.count = 2;
+    assert_int_equal(study_plots(&subject, true, keep, &saved), 0);
+    assert_int_equal(saved.count, 1);
+    assert_non_null(strstr(saved.text, "<svg"));
 }
 
-static void a_plot_file_explains_its_band_and_has_a_legend(void **state)
+static void plot_files_explain_themselves_and_need_no_style_of_the_page(void **state)
 {
     (void)state;
-    char *text = NULL;
-    size_t length = 0;
+    static struct saved saved;
     struct study_result results[] = {result_of("write", 8, 1), result_of("write", 64, 2)};
     struct study_run runs[] = {run_of("a.json", results, 2), run_of("b.json", results, 2)};
-    FILE *out = open_memstream(&text, &length);
-    assert_non_null(out);
-    assert_int_equal(study_plot(runs, 2, out), 0);
-    fclose(out);
-    assert_non_null(strstr(text, ">Median; band up to the 99th percentile.</text>"));
-    const char *legend = strstr(text, "Median; band");
-    assert_int_equal(times(legend, "<path class=\"m\""), 2);
-    assert_int_equal(times(legend, "class=\"key\""), 2);
-    free(text);
+    struct study_subject subject = {.runs = runs, .count = 2, .title = "Ours & theirs"};
+    struct study_bucket buckets[] = {{1, 1.1, 600}, {1.1, 1.2, 400}};
+    for (size_t i = 0; i < LENGTH(results); i++) {
+        results[i].buckets = buckets;
+        results[i].bucket_count = LENGTH(buckets);
+    }
+    assert_int_equal(study_plots(&subject, false, keep, &saved), 0);
+    assert_non_null(strstr(saved.text, ">Ours &amp; theirs: Latency versus size</text>"));
+    assert_non_null(strstr(saved.text, ">Median; band up to the 99th percentile.</text>"));
+    assert_int_equal(times(saved.text, "class=\"key\""), 2 * (int)saved.count);
+    assert_null(strstr(saved.text, "var(--"));
+    assert_string_equal(saved.names, "latency.svg percentiles-8.svg histogram-8.svg "
+                                     "percentiles-64.svg histogram-64.svg ");
+}
+
+/* 300 runs, of one command or of as many machines: no part of the page grows with all samples. */
+static void the_page_of_several_hundred_runs_is_small(void **state)
+{
+    (void)state;
+    enum { RUNS = 300, SIZES = 17 };
+    static struct study_result results[SIZES];
+    static struct study_run runs[RUNS];
+    static char names[RUNS][8], hosts[RUNS][8];
+    static struct study_pair machines[RUNS];
+    static struct study_bucket buckets[1000];
+    for (size_t i = 0; i < LENGTH(buckets); i++)
+        buckets[i] = (struct study_bucket){(double)i + 1, (double)i + 2, 10};
+    for (size_t i = 0; i < SIZES; i++) {
+        results[i] = result_of("write", 8U << i, 1);
+        results[i].buckets = buckets;
+        results[i].bucket_count = LENGTH(buckets);
+    }
+    for (size_t i = 0; i < RUNS; i++) {
+        snprintf(names[i], sizeof names[i], "%zu", i);
+        snprintf(hosts[i], sizeof hosts[i], "n%zu", i);
+        machines[i] = (struct study_pair){.name = "host", .value = hosts[i]};
+        runs[i] = run_of(names[i], results, SIZES);
+    }
+    for (int machine = 0; machine < 2; machine++) {
+        for (size_t i = 0; i < RUNS && machine; i++) {
+            runs[i].client = &machines[i];
+            runs[i].client_count = 1;
+        }
+        char *page = page_of(runs, RUNS);
+        assert_in_range(strlen(page), 10000, 5000000);
+        if (machine)
+            assert_non_null(strstr(page, "The first 8 of 300; the table below has all."));
+        free(page);
+    }
 }
 
 static void a_page_that_cannot_be_written_is_an_error(void **state)
@@ -707,7 +761,7 @@ static void a_page_that_cannot_be_written_is_an_error(void **state)
         print_message("no /dev/full\n");
         skip();
     }
-    assert_int_equal(study_page(&run, 1, out), -EIO);
+    assert_int_equal(study_page(&(struct study_subject){.runs = &run, .count = 1}, out), -EIO);
     fclose(out);
 }
 
@@ -717,7 +771,7 @@ int main(void)
         cmocka_unit_test(strings_of_documents_cannot_become_markup),
         cmocka_unit_test(what_is_not_a_character_is_shown_as_unknown),
         cmocka_unit_test(a_number_in_the_page_reads_back_as_the_same_number),
-        cmocka_unit_test(times_and_sizes_are_said_in_units_that_suit),
+        cmocka_unit_test(times_are_in_microseconds_and_sizes_in_units_that_suit),
         cmocka_unit_test(every_range_has_an_axis_with_different_ticks),
         cmocka_unit_test(the_percentile_curve_is_that_of_the_sorted_samples),
         cmocka_unit_test(a_percentile_that_the_document_states_is_taken_from_there),
@@ -735,7 +789,8 @@ int main(void)
         cmocka_unit_test(results_without_numbers_have_a_page),
         cmocka_unit_test(extreme_numbers_and_names_have_a_page),
         cmocka_unit_test(a_plot_needs_something_measured),
-        cmocka_unit_test(a_plot_file_explains_its_band_and_has_a_legend),
+        cmocka_unit_test(plot_files_explain_themselves_and_need_no_style_of_the_page),
+        cmocka_unit_test(the_page_of_several_hundred_runs_is_small),
         cmocka_unit_test(a_page_that_cannot_be_written_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
