@@ -5,7 +5,7 @@
 #ifndef WEFT_STUDY_PLOT_H
 #define WEFT_STUDY_PLOT_H
 
-#include "study/study.h"
+#include "study/page.h"
 
 /* ---- text (html.c) ---- */
 

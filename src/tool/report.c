@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft report: results as a page, and as plots. Each argument is a set of runs; two are compared.
- */
+ * Maps have pages of their own. */
 #include "study/maps.h"
+#include "study/page.h"
 #include "tool/weft.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Fuzzes what is made of several results: documents with NULs between them, as two sets that are
  * compared, and on one page and one plot. */
 #include "fuzz/feed.h"
-#include "study/study.h"
+#include "study/page.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -31,7 +31,7 @@ doors_of() {
     peer) echo "peer.h group.h launch.h" ;;
     bench) echo "bench.h spec.h stats.h session.h team.h" ;;
     report) echo "report.h maps.h" ;;
-    study) echo "study.h maps.h" ;;
+    study) echo "study.h page.h maps.h" ;;
     *) echo "$1.h" ;;
     esac
 }
