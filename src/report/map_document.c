@@ -136,8 +136,7 @@ static void write_nodes(struct json *j, const struct map_record *r)
 
 static int by_time(const void *a, const void *b)
 {
-    const struct map_cell *x = *(const struct map_cell *const *)a;
-    const struct map_cell *y = *(const struct map_cell *const *)b;
+    const struct map_cell *x = a, *y = b;
     return (x->p50_us < y->p50_us) - (x->p50_us > y->p50_us);
 }
 
@@ -158,11 +157,11 @@ static void write_cell(struct json *j, const struct map_cell *c)
 static int write_pairs(struct json *j, const struct map_record *r)
 {
     size_t count = r->first.count;
-    const struct map_cell **order = calloc(count + 1, sizeof *order);
+    struct map_cell *order = calloc(count + 1, sizeof *order);
     if (!order)
         return fail(-ENOMEM, "no memory for %zu pairs", count);
-    for (size_t i = 0; i < count; i++)
-        order[i] = &r->first.all[i];
+    if (count)
+        memcpy(order, r->first.all, count * sizeof *order);
     if (r->nodes > MAP_ALL_PAIRS) {
         qsort(order, count, sizeof *order, by_time);
         count = count < MAP_WORST_PAIRS ? count : MAP_WORST_PAIRS;
@@ -170,7 +169,7 @@ static int write_pairs(struct json *j, const struct map_record *r)
     json_count(j, "pairs_measured", r->first.count);
     json_open(j, "pairs", '[');
     for (size_t i = 0; i < count; i++)
-        write_cell(j, order[i]);
+        write_cell(j, &order[i]);
     json_close(j, ']');
     free(order);
     return 0;

@@ -65,13 +65,16 @@ static int print_heat(const struct map_record *r, uint32_t columns, FILE *out)
 {
     uint32_t *order = calloc(r->nodes + 1U, sizeof *order);
     const char **names = calloc(r->nodes + 1U, sizeof *names);
-    int status = order && names ? 0 : fail(-ENOMEM, "no memory for %u nodes", r->nodes);
-    for (uint32_t i = 0; i < r->nodes && !status; i++) {
+    if (!order || !names) {
+        free(order);
+        free(names);
+        return fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    }
+    for (uint32_t i = 0; i < r->nodes; i++) {
         order[i] = i;
         names[i] = r->names[i];
     }
-    if (!status && r->model)
-        status = map_order(r->model, order);
+    int status = r->model ? map_order(r->model, order) : 0;
     struct map_heat heat = {.cells = &r->first,
                             .metric = MAP_P50,
                             .order = order,

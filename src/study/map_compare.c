@@ -228,9 +228,9 @@ int study_map_compare(const struct study_map *a, const struct study_map *b, doub
     struct moved moved = {0};
     *change = (struct study_map_change){0};
     size_t *of = calloc(a->node_count + 1, sizeof *of);
-    int status = of ? 0 : fail(-ENOMEM, "no memory for %zu nodes", a->node_count);
-    if (!status && !force)
-        status = check_same(a, b);
+    if (!of)
+        return fail(-ENOMEM, "no memory for %zu nodes", a->node_count);
+    int status = force ? 0 : check_same(a, b);
     if (!status)
         status = match_nodes(a, b, of, change);
     if (!status)

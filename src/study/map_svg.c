@@ -130,8 +130,10 @@ static int class_of(const struct tiles *t, double us)
 
 /* ---- drawing ---- */
 
+/* Tiles overlap a little: rounding must not leave lines between them. */
 static void draw_tiles(const struct tiles *t, FILE *out)
 {
+    double width = t->tile + 0.05;
     for (int level = 0; level < MAP_CLASSES; level++) {
         bool any = false;
         for (size_t i = 0; i < t->side * t->side; i++) {
@@ -141,7 +143,7 @@ static void draw_tiles(const struct tiles *t, FILE *out)
                 fprintf(out, "<path class=\"t%d\" shape-rendering=\"crispEdges\" d=\"", level);
             any = true;
             fprintf(out, "M%.5g %.5gh%.4gv%.4gh-%.4gz", t->margin + (double)(i % t->side) * t->tile,
-                    t->margin + (double)(i / t->side) * t->tile, t->tile, t->tile, t->tile);
+                    t->margin + (double)(i / t->side) * t->tile, width, width, width);
         }
         if (any)
             fputs("\"/>\n", out);

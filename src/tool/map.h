@@ -30,7 +30,6 @@ struct map_request {
     double min_effect;
 };
 
-extern const struct opt map_rows[];
 extern const char *const map_test_names[];
 
 /* Settles the spec, checks the files to be written, and reads what is text. */

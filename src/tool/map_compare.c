@@ -81,8 +81,10 @@ static int compare(const struct study_map *a, const struct study_map *b,
     int status = weft_terms(options, &terms);
     if (!status && !options->effect_given)
         terms.min_effect = b->min_effect_percent / 100;
-    if (!status && *options->json)
-        status = fail(-EINVAL, "--json is not for maps: their comparison is a transcript");
+    if (!status && (*options->json || *options->junit || options->markdown))
+        status =
+            fail(-EINVAL, "--json, --junit and --markdown are not for maps: their comparison is "
+                          "a transcript");
     if (!status)
         status = study_map_compare(a, b, terms.min_effect, terms.force, &change);
     if (status)

@@ -109,15 +109,12 @@ static int read_groups(struct map_record *r, const struct group *group, FILE *in
 static int by_file(struct map_record *r, const struct group *group, const char *path)
 {
     char(*of)[MAP_NAME] = calloc(r->nodes + 1U, sizeof *of);
+    if (!of)
+        return fail(-ENOMEM, "no memory for %u names", r->nodes);
     FILE *in = fopen(path, "re");
-    int status = 0;
-    if (!in)
-        status = fail(-EINVAL, "--groups %s: %s (accepted: auto, none, switch, or a file)", path,
-                      strerror(errno));
-    else if (!of)
-        status = fail(-ENOMEM, "no memory for %u names", r->nodes);
-    else
-        status = read_groups(r, group, in, path, of);
+    int status = in ? read_groups(r, group, in, path, of)
+                    : fail(-EINVAL, "--groups %s: %s (accepted: auto, none, switch, or a file)",
+                           path, strerror(errno));
     for (uint32_t i = 0; i < r->nodes && !status; i++)
         r->group_of[i] = group_number(r, *of[i] ? of[i] : "other");
     if (in)

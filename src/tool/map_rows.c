@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft map: its tests, its options, and what they come to. */
 #include "tool/map.h"
+#include "tool/weft.h"
 
 #include <errno.h>
 #include <inttypes.h>

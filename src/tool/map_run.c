@@ -170,11 +170,12 @@ static int read_again(struct map_rank *m, const struct group_value *answer)
     const uint32_t *words = answer->bytes;
     size_t count = answer->length / sizeof *words;
     bool *lost = calloc(m->size + 1U, sizeof *lost);
-    int status = lost ? 0 : fail(-ENOMEM, "no memory for %u ranks", m->size);
+    int status = 0;
     size_t suspects = count > 1 ? words[0] : 0;
-    if (!status &&
-        (count < 2 || suspects > m->size || count < 2 + suspects || (count - 2 - suspects) % 2 ||
-         (count - 2 - suspects) / 2 != words[1 + suspects]))
+    if (!lost)
+        return fail(-ENOMEM, "no memory for %u ranks", m->size);
+    if (count < 2 || suspects > m->size || count < 2 + suspects || (count - suspects) % 2 ||
+        (count - 2 - suspects) / 2 != words[1 + suspects])
         status = fail(-EPROTO, "the leader's second plan cannot be read");
     for (size_t i = 2 + suspects; i < count && !status; i++)
         if (words[i] >= m->size)

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as tree
 
 import browser
 import documents
+import maps
 from tap import at_exit, build_folder, check, ended, equal, folder, main, run, skip, test, tool_path
 
 WEFT = tool_path("weft")
@@ -240,6 +241,45 @@ def the_hover_reads_the_median_of_the_documents():
             equal(float(found[2]), next(p["us"] for p in result["percentiles"] if p["percent"] == 99))
             both = here.value("document.querySelectorAll('.readout > div:not(.head)').length")
             equal(both, 2, "the read-out tells of both runs")
+    quiet(here)
+
+
+@in_browser
+def the_hover_of_a_heat_map_reads_both_nodes_and_the_median():
+    document = maps.make(nodes=16, groups=2, slow={5: 0.14})
+    path = maps.write(os.path.join(folder(), "map.json"), nodes=16, groups=2, slow={5: 0.14})
+    here = shown(page_of(path))
+    names = here.value("document.querySelector('svg.heat').dataset.names").split("|")
+    for row, column in ((0, 1), (3, 9), (7, 15), (15, 14)):
+        place = here.value(f"""(() => {{const s = document.querySelector('svg.heat');
+          s.scrollIntoView({{block: 'center'}});
+          const d = s.dataset, at = n => (n + 0.5) * d.tile;
+          const p = new DOMPoint(+d.left + at({column}), +d.top + at({row})).matrixTransform(s.getScreenCTM());
+          return [p.x, p.y];}})()""")
+        here.move(5, 5)
+        here.move(*place)
+        said = here.value("document.querySelector('.readout')?.innerText || ''")
+        check(f"{names[row]} - {names[column]}" in said, said)
+        ends = {int(names[row][1:]), int(names[column][1:])}
+        pair = next(p for p in document["pairs"] if {p["a"], p["b"]} == ends)
+        check(f"p50 {pair['p50_us']:.4g} us" in said, said, pair)
+    quiet(here)
+
+
+@in_browser
+def maps_are_drawn_for_desktops_and_phones_light_and_dark():
+    for nodes, groups in ((16, 2), (256, 8)):
+        path = maps.write(os.path.join(folder(), "map.json"), nodes=nodes, groups=groups,
+                          slow={5: 0.14})
+        here = shown(page_of(path))
+        for phone in (False, True):
+            for dark in (False, True):
+                here.screen(390 if phone else 1200, 900, phone)
+                here.media(dark=dark)
+                wide = here.value("document.documentElement.scrollWidth - innerWidth")
+                check(wide <= 0, f"the page is {wide} pixels too wide")
+                here.picture(os.path.join(PICTURES, f"map-{nodes}-{'phone' if phone else 'desktop'}-"
+                                          f"{'dark' if dark else 'light'}.png"))
     quiet(here)
 
 
