@@ -57,12 +57,12 @@ def runs(fabric, verify):
     equal(rows, [[line.split()[0], "20"] for line in lines], process)
 
 
-def killed(fabric, name, victim):
+def killed(fabric, victim, name, *more):
     """UCX must not look at what nobody has set: memory that it gets is not all zeroes."""
     need()
     if name in ATOMICS and not has_atomics(fabric):
         skip(f"this release of UCX has no atomics on {fabric}")
-    tap.kills_an_end(victim, *FABRICS[fabric], "-t", name, env={"MALLOC_PERTURB_": "85"})
+    tap.kills_an_end(victim, *FABRICS[fabric], "-t", name, *more, env={"MALLOC_PERTURB_": "85"})
 
 
 def aborts(victim, where):
@@ -92,8 +92,9 @@ add("an abort of a process that has no network is not touched", aborts, "client"
 for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
-    for name, victim in (("stream_bw", "server"), ("ucp_put_lat", "client"), ("ucp_cswap", "server")):
-        add(f"a killed {victim} ends the other in {name} on {fabric}", killed, fabric, name, victim)
+    for victim, *test in (("server", "stream_bw"), ("client", "ucp_put_lat"), ("server", "ucp_cswap"),
+                          ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8")):
+        add(f"a killed {victim} ends the other in {' '.join(test)} on {fabric}", killed, fabric, victim, *test)
 
 
 @tap.test

@@ -121,13 +121,31 @@ static ucs_status_t modify(ucp_config_t *config, const char *name, const char *v
     return *value ? ucp_config_modify(config, name, value) : UCS_OK;
 }
 
+/* Of UCX's own part of a request, the same in all contexts; 0: not known yet. */
+static _Atomic size_t request_bytes;
+
+/* UCX looks at parts of a request that it has not set when it drops what waits for a connection
+ * that is lost; it asks only for ours, which follows, to be prepared. */
+static void clear_request(void *ours)
+{
+    memset((char *)ours - request_bytes, 0, request_bytes);
+}
+
+static void learn_request_bytes(ucp_context_h context)
+{
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE};
+    if (ucp_context_query(context, &attr) == UCS_OK)
+        request_bytes = attr.request_size;
+}
+
 /* "memory" is what every transport of shared memory calls its device. The addresses of workers are
  * checked before UCX sees them: in this form. */
 static ucs_status_t open_context(struct weft_ucp_port *port, unsigned verbs, bool events)
 {
-    ucp_params_t params = {.field_mask =
-                               UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_INIT |
+                                         UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
                            .features = features(verbs) | (events ? UCP_FEATURE_WAKEUP : 0),
+                           .request_init = clear_request,
                            .estimated_num_eps = 1};
     const char *which = strcmp(port->device, "memory") == 0 ? "SHM_DEVICES" : "NET_DEVICES";
     ucp_config_t *config;
@@ -147,6 +165,8 @@ static ucs_status_t open_context(struct weft_ucp_port *port, unsigned verbs, boo
     if (status == UCS_OK)
         status = ucp_init(&params, config, &port->context);
     ucp_config_release(config);
+    if (status == UCS_OK)
+        learn_request_bytes(port->context);
     return status;
 }
 
