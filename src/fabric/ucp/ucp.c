@@ -161,8 +161,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* As long as the other end answers what is under way, and not for long: UCX would end its process
- * for an answer that finds nobody. */
+/* As long as the other end answers what is under way, and not for long: in shared memory UCX would
+ * end its process for an answer that finds nobody. */
 static void drain(struct weft_ucp *u)
 {
     uint64_t begun_ms = u->taken > u->receives ? now_ms() : 0, last_ms = begun_ms, ms = begun_ms;
@@ -175,15 +175,17 @@ static void drain(struct weft_ucp *u)
 }
 
 /* What the worker takes along is complete, and nobody asks for it. On a network the other end would
- * take the end of the connection for a loss. */
+ * take the end of the connection for a loss: only our word that we leave is waited for. */
 static int end_worker(struct weft_ucp *u)
 {
+    bool idle = u->taken == u->receives;
     if (!u->worker)
         return 0;
     if (u->connected && !u->parted && !(u->todo & TODO_LOST) && !u->port.shared)
         (void)weft_ucp_tell(u, NEWS_BYE, 0);
     u->draining = true;
-    drain(u);
+    if (u->port.shared || idle)
+        drain(u);
     if (u->peer_errors)
         close_endpoint(u);
     if (u->taken && !u->peer_errors) {
