@@ -62,13 +62,14 @@ fuzz: need-build need-fuzz
 
 bench: need-build need-bench all
 	@meson setup --reconfigure $(BUILD) >/dev/null
-	@ninja -C $(BUILD) bench/floor bench/peak bench/stream bench/lists bench/rdm
+	@ninja -C $(BUILD) bench/floor bench/peak bench/stream bench/lists bench/rdm bench/rounds
 	@python3 bench/bench.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/lists.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/perftest.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/libfabric.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/output.py $(BUILD) $(BENCH_FLAGS)
 	@python3 bench/threads.py $(BUILD) $(BENCH_FLAGS)
+	@python3 bench/rounds.py $(BUILD) $(BENCH_FLAGS)
 
 lint: need-build need-check need-lint $(BUILD)/build.ninja
 	@tests/support/lint.sh $(BUILD)

@@ -111,7 +111,7 @@ void group_leave(struct group *g, int status)
     }
     channel_close(g->parent);
     for (uint32_t i = 0; i < g->parting_count; i++)
-        channel_close(g->parting[i]);
+        channel_close(g->parting[i].channel);
     for (unsigned i = 0; i < g->early_count; i++)
         peer_close(g->early[i].peer);
     tcp_close(g->listener);
@@ -194,18 +194,17 @@ int group_greet(struct group *g)
     while ((status = listener_take(g->listener, &g->terms, &peer, &greeting)) == 1) {
         char id[GROUP_NAME] = "", ask[16] = "";
         peer->quiet_ms = 0;
-        if (msg_value(&greeting, "group", id, sizeof id) || strcmp(id, g->spec.id) != 0)
-            refuse(g, peer, "this port is another group's");
-        else if (msg_value(&greeting, "ask", ask, sizeof ask))
-            refuse(g, peer, "its greeting cannot be read");
-        else if (strcmp(ask, "join") == 0)
+        bool known = !msg_value(&greeting, "group", id, sizeof id) && strcmp(id, g->spec.id) == 0;
+        if (msg_value(&greeting, "ask", ask, sizeof ask))
+            ask[0] = '\0';
+        if (known && strcmp(ask, "join") == 0)
             seat(g, peer, &greeting);
-        else if (strcmp(ask, "attach") == 0)
+        else if (known && strcmp(ask, "attach") == 0)
             tree_attach(g, (struct channel *)peer, &greeting);
-        else if (strcmp(ask, "pair") == 0)
+        else if (known && strcmp(ask, "pair") == 0)
             keep_early(g, peer, &greeting);
         else
-            refuse(g, peer, "its greeting cannot be read");
+            refuse(g, peer, known ? "its greeting cannot be read" : "this port is another group's");
     }
     return status;
 }

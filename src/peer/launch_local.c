@@ -175,7 +175,7 @@ static int start_agent(struct seat *seat, char *words[], int *in)
 
 int launch_hosts(struct seat *seat, const char *list, const char *agent, char *const member[])
 {
-    char host[256], command[AGENT_MAX], *words[AGENT_WORDS];
+    char host[256] = "", command[AGENT_MAX] = "", *words[AGENT_WORDS] = {NULL};
     *seat = (struct seat){.launcher = &launcher_hosts, .root = true, .fd = -1};
     int status = hostlist_count(list, GROUP_RANKS_MAX, &seat->size);
     if (!status && seat->size < 2)
@@ -184,8 +184,8 @@ int launch_hosts(struct seat *seat, const char *list, const char *agent, char *c
         status = no_children(seat, seat->size);
     seat->rank = seat->size;
     seat->inputs = calloc(seat->size + 1, sizeof *seat->inputs);
-    if (!status && !seat->inputs)
-        status = fail(-ENOMEM, "no memory for %u hosts", seat->size);
+    if (!seat->inputs)
+        return fail(-ENOMEM, "no memory for %u hosts", seat->size);
     signal(SIGPIPE, SIG_IGN);
     for (uint32_t i = 0; !status && i < seat->size; i++) {
         status = hostlist_name(list, i, host, sizeof host);

@@ -74,7 +74,8 @@ static int value_of(const char *line, const char *key, char *value, size_t room)
 static int ask(const struct seat *seat, const char *question, const char *expected,
                char answer[PMI_LINE])
 {
-    char command[64], code[16];
+    char command[64] = "", code[16] = "";
+    answer[0] = '\0';
     int status = launch_write(seat->fd, question, strlen(question));
     if (!status)
         status = launch_line(seat->fd, answer, PMI_LINE, seat->wait_ms);

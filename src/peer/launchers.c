@@ -105,13 +105,13 @@ static void list_addresses(char *text, size_t room, const char *bind)
 }
 
 /* "id;addresses;port;secret", without blanks: PMI has lines of words. */
-static int write_card(const struct seat *seat, const struct group *group, char card[LAUNCH_CARD])
+static int write_card(const struct seat *seat, unsigned port, char card[LAUNCH_CARD])
 {
     char secret[SECRET_TEXT] = "";
     if (seat->secret_held)
         secret_text(&seat->secret, secret);
-    int length = snprintf(card, LAUNCH_CARD, "%s;%s;%u;%.*s", seat->id, seat->addresses,
-                          group_port(group), SECRET_TEXT - 1, secret);
+    int length = snprintf(card, LAUNCH_CARD, "%s;%s;%u;%.*s", seat->id, seat->addresses, port,
+                          SECRET_TEXT - 1, secret);
     explicit_bzero(secret, sizeof secret);
     return length < LAUNCH_CARD ? 0 : fail(-EMSGSIZE, "a card of %d characters", length);
 }
@@ -150,10 +150,10 @@ static int read_card(struct seat *seat, const char *card)
     return status;
 }
 
-static int hand_out(struct seat *seat, const struct group *group)
+static int hand_out(struct seat *seat, unsigned port)
 {
     char card[LAUNCH_CARD] = "";
-    int status = seat->root ? write_card(seat, group, card) : 0;
+    int status = seat->root ? write_card(seat, port, card) : 0;
     if (!status)
         status = seat->launcher->share(seat, card);
     if (!status && !seat->root)
@@ -247,12 +247,12 @@ int launch_group(struct seat *seat, const struct launch_terms *terms, struct gro
     int status = prepare(seat, terms);
     /* A member learns the secret from the card before it listens. */
     if (!status && seat->launcher->share && !seat->root)
-        status = hand_out(seat, NULL);
+        status = hand_out(seat, 0);
     const struct group_spec spec = spec_of(seat, terms);
     if (!status)
         status = group_open(&g, &spec);
     if (!status && seat->launcher->share && seat->root)
-        status = hand_out(seat, g);
+        status = hand_out(seat, group_port(g));
     if (!status && seat->launcher->end)
         seat->launcher->end(seat);
     if (!status && terms->guard && seat->kills)

@@ -35,7 +35,7 @@ void tree_part(struct group *g, struct channel *c, const char *why)
         channel_farewell(c, -ECONNABORTED, why);
     if (g->parting_count == g->parting_room) {
         uint32_t room = g->parting_room ? 2 * g->parting_room : FANOUT;
-        struct channel **parting = realloc(g->parting, room * sizeof(*parting));
+        struct parting *parting = realloc(g->parting, room * sizeof *parting);
         if (!parting) {
             channel_close(c);
             return;
@@ -43,14 +43,14 @@ void tree_part(struct group *g, struct channel *c, const char *why)
         g->parting = parting;
         g->parting_room = room;
     }
-    g->parting[g->parting_count++] = c;
+    g->parting[g->parting_count++].channel = c;
 }
 
 static void see_off(struct group *g)
 {
     uint64_t now_ms = clock_ms();
     for (uint32_t i = 0; i < g->parting_count;) {
-        struct channel *c = g->parting[i];
+        struct channel *c = g->parting[i].channel;
         c->have = c->checked = 0; /* nobody reads it */
         if (channel_ready(c, FRAME_BEAT) >= 0 && now_ms - c->told_ms < g->spec.timeout_ms) {
             i++;

@@ -76,7 +76,9 @@ struct group {
     struct bytes all;              /* group_table's */
     struct group_death *deaths;
     uint32_t deaths_count, deaths_told;
-    struct channel **parting; /* nothing is awaited from them but that they close */
+    struct parting {
+        struct channel *channel;
+    } * parting; /* nothing is awaited from them but that they close */
     uint32_t parting_count, parting_room;
     struct early early[EARLY_MAX];
     unsigned early_count;

@@ -294,7 +294,7 @@ int group_turn(struct group *g, uint64_t allow_ms, uint32_t round, const struct 
     else if (!status)
         status = tree_up(g);
     if (!status && !g->spec.root)
-        status = tree_await(g, allow_ms + 2 * LEVELS * g->spec.timeout_ms);
+        status = tree_await(g, allow_ms + UINT64_C(2) * LEVELS * g->spec.timeout_ms);
     if (!status && !g->spec.root)
         status = turn_learn(g);
     if (status)

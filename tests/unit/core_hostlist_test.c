@@ -20,7 +20,8 @@ static void names_are_those_of_ranges_and_single_hosts(void **state)
         assert_int_equal(hostlist_count(cases[i].list, 100, &count), 0);
         for (uint32_t n = 0; n < count; n++) {
             assert_int_equal(hostlist_name(cases[i].list, n, name, sizeof name), 0);
-            strcat(strcat(all, name), " ");
+            size_t used = strlen(all);
+            snprintf(all + used, sizeof all - used, "%s ", name);
         }
         assert_string_equal(all, cases[i].names);
         assert_int_equal(hostlist_name(cases[i].list, count, name, sizeof name), -ENOENT);

@@ -2,7 +2,7 @@
 /* A group whose members are threads of this process, over loopback: they exchange values, meet in
  * pairs, and go on without those that die, stop or never come. */
 #include "core/clock.h"
-#include "peer/group.h"
+#include "peer/tree.h"
 #include "support/unit.h"
 
 #include <errno.h>
@@ -26,7 +26,8 @@ enum fate { LIVES, LEAVES, STOPS, NEVER_COMES };
 /* One group, and the same for all members. */
 struct world {
     uint32_t size;
-    bool apart; /* the root does not measure */
+    bool apart;      /* the root does not measure */
+    enum fate inner; /* of the member that stands above most others, in round 2 */
     const struct secret *secret;
     uint64_t timeout_ms, wait_ms, allow_ms;
     atomic_uint port; /* of the root */
@@ -84,6 +85,8 @@ static int take_turns(struct actor *a, struct group *g)
             a->table_ok++;
     free(table);
     for (uint32_t round = 1; !status && round <= ROUNDS; round++) {
+        if (a->world->inner && g->place == 1 && round == 2)
+            a->fate = a->world->inner, a->round = round;
         if (a->fate != LIVES && a->round == round)
             return -ECANCELED;
         status = meet(a, g, round);
@@ -203,7 +206,7 @@ static void group_with_a_secret_and_a_root_apart_has_all_ranks(void **state)
 static void group_goes_on_without_those_that_leave_stop_or_never_come(void **state)
 {
     (void)state;
-    struct world world = {.size = 40, .timeout_ms = 1000, .wait_ms = 3000, .allow_ms = 500};
+    struct world world = {.size = 40, .timeout_ms = 2500, .wait_ms = 5000, .allow_ms = 500};
     struct actor *all = begin(&world);
     all[7].fate = LEAVES;
     all[7].round = 2;
@@ -217,8 +220,24 @@ static void group_goes_on_without_those_that_leave_stop_or_never_come(void **sta
     assert_int_equal(all[0].table_ok, 39);
     assert_int_equal(all[0].last.rank, 8);
     assert_int_equal(all[0].last.round, 3);
-    assert_non_null(strstr(all[0].last.reason, "silent for 1.5 s"));
+    assert_non_null(strstr(all[0].last.reason, "silent for 3 s"));
     free(all);
+}
+
+static void members_whose_parent_is_lost_stay(void **state)
+{
+    (void)state;
+    for (enum fate fate = LEAVES; fate <= STOPS; fate++) {
+        struct world world = {
+            .size = 40, .inner = fate, .timeout_ms = 2500, .wait_ms = WAIT_MS, .allow_ms = 500};
+        struct actor *all = begin(&world);
+        run(&world, all);
+        for (uint32_t i = 0; i < 40; i++)
+            if (all[i].fate == LIVES)
+                assert_lived(&all[i], 1);
+        assert_int_equal(all[0].last.round, 2);
+        free(all);
+    }
 }
 
 static void many_members_exchange_addresses_lose_ten_and_finish(void **state)
@@ -286,6 +305,7 @@ int main(void)
         cmocka_unit_test(group_of_two_exchanges_values_and_meets),
         cmocka_unit_test(group_with_a_secret_and_a_root_apart_has_all_ranks),
         cmocka_unit_test(group_goes_on_without_those_that_leave_stop_or_never_come),
+        cmocka_unit_test(members_whose_parent_is_lost_stay),
         cmocka_unit_test(group_without_its_root_ends),
         cmocka_unit_test(group_that_nobody_joins_ends),
         cmocka_unit_test(many_members_exchange_addresses_lose_ten_and_finish),
