@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TIMEOUT_MS = 3000, WAIT_MS = 30000 };
+enum { TIMEOUT_MS = 2000, WAIT_MS = 30000 };
 
 struct plan {
     uint32_t rounds, pause_ms, rank, round;
