@@ -181,7 +181,11 @@ void needs_hint(struct pair *pair, enum hint hint, const char *name);
 /* Skips where a message cannot be on its way before its receive is posted: from a GPU. */
 void needs_early(struct pair *pair);
 
-/* So many, or fewer where the NIC is a thread of a test that moves packets through sockets. */
+/* Does every message cross the kernel? Counts are small then, unless WEFT_CONFORMANCE_FULL is set.
+ */
+bool is_slow(void);
+
+/* So many, or a tenth where that is slow. */
 uint64_t many(uint64_t count);
 
 struct xfer xfer_of(struct end *end, size_t at, size_t length);

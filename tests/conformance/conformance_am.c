@@ -314,12 +314,12 @@ static void ten_thousand_active_messages_each_way_keep_their_order(void **state)
     traffic(state, 10000, 10000, 16384);
 }
 
-static void fifty_thousand_active_messages_stream_one_way(void **state)
+static void many_active_messages_stream_one_way(void **state)
 {
     traffic(state, 50000, 0, 128);
 }
 
-static void fifty_thousand_active_messages_stream_the_other_way(void **state)
+static void many_active_messages_stream_the_other_way(void **state)
 {
     traffic(state, 0, 50000, 128);
 }
@@ -398,8 +398,8 @@ static const struct CMUnitTest tests[] = {
     WITH_PAIR(active_messages_arrive_without_a_layout_asked_for),
     WITH_PAIR(what_arrived_stays_until_the_next_poll),
     WITH_PAIR(ten_thousand_active_messages_each_way_keep_their_order),
-    WITH_PAIR(fifty_thousand_active_messages_stream_one_way),
-    WITH_PAIR(fifty_thousand_active_messages_stream_the_other_way),
+    WITH_PAIR(many_active_messages_stream_one_way),
+    WITH_PAIR(many_active_messages_stream_the_other_way),
     WITH_PAIR(a_byte_more_than_a_layout_takes_is_refused),
     WITH_PAIR(an_active_message_from_outside_our_buffer_is_refused),
     WITH_PAIR(active_messages_return_when_the_target_is_dead),

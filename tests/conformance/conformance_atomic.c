@@ -192,7 +192,7 @@ static void all_forms(struct pair *pair, struct form form)
         for (int fetch = 0; fetch < 2; fetch++) {
             form.fetch = fetch;
             if (offered(&pair->end, &form))
-                all_cells(pair, &form, count > 1);
+                all_cells(pair, &form, count > 1 || is_slow());
         }
     }
 }

@@ -573,9 +573,15 @@ void needs_hint(struct pair *pair, enum hint hint, const char *name)
     skip();
 }
 
+bool is_slow(void)
+{
+    return !getenv("WEFT_CONFORMANCE_FULL") &&
+           (strcmp(choice.ops->name, "cxi") == 0 || strstr(choice.device, "tcp"));
+}
+
 uint64_t many(uint64_t count)
 {
-    return strcmp(choice.ops->name, "cxi") == 0 ? count / 10 : count;
+    return is_slow() ? count / 10 : count;
 }
 
 void needs_early(struct pair *pair)

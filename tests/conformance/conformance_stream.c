@@ -16,7 +16,7 @@ static void stream(void **state, struct exchange x)
 
 static const unsigned eager = HINT(LL) | HINT(INLINE);
 
-static void twenty_thousand_messages_each_way_keep_their_order(void **state)
+static void many_messages_each_way_keep_their_order(void **state)
 {
     stream(state,
            (struct exchange){
@@ -55,13 +55,13 @@ static void one_message_at_a_time_each_way_keeps_its_order(void **state)
                .out = 5000, .in = 5000, .seed = 10, .longest = 600, .how = eager, .window = 1});
 }
 
-static void a_hundred_thousand_small_messages_stream_one_way(void **state)
+static void many_small_messages_stream_one_way(void **state)
 {
     stream(state,
            (struct exchange){.out = 100000, .seed = 12, .longest = 24, .how = eager, .window = 64});
 }
 
-static void a_hundred_thousand_small_messages_stream_the_other_way(void **state)
+static void many_small_messages_stream_the_other_way(void **state)
 {
     stream(state,
            (struct exchange){.in = 100000, .seed = 14, .longest = 56, .how = eager, .window = 64});
@@ -150,13 +150,13 @@ static void receives_posted_behind_a_message_are_counted_once(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    WITH_PAIR(twenty_thousand_messages_each_way_keep_their_order),
+    WITH_PAIR(many_messages_each_way_keep_their_order),
     WITH_PAIR(messages_each_way_some_by_rendezvous_keep_their_order),
     WITH_PAIR(queued_messages_each_way_keep_their_order),
     WITH_PAIR(long_messages_each_way_keep_their_order),
     WITH_PAIR(one_message_at_a_time_each_way_keeps_its_order),
-    WITH_PAIR(a_hundred_thousand_small_messages_stream_one_way),
-    WITH_PAIR(a_hundred_thousand_small_messages_stream_the_other_way),
+    WITH_PAIR(many_small_messages_stream_one_way),
+    WITH_PAIR(many_small_messages_stream_the_other_way),
     WITH_PAIR(a_sender_that_polls_only_when_it_must_loses_nothing),
     WITH_PAIR(receives_posted_behind_a_message_are_counted_once),
 };
