@@ -168,7 +168,7 @@ const struct opt cxi_rows[] = {
      .help = "Do not use Low-Latency command issuing",
      .header = AT_LL, .label = "LL Cmd Launch", .show = cxi_show_ll},
     {.letter = 'R', .name = "rdzv", OF(RENDEZVOUS), .takes = CXI_LAT_PULLS, .help = "Use rendezvous PUTs",
-     .header = AT_RENDEZVOUS, .label = "Rendezvous", .show = cxi_show_rendezvous},
+     .header = AT_RENDEZVOUS, .label = "Rendezvous PUTs", .show = cxi_show_rendezvous},
     {.name = "report-all", OF(KEEP_SAMPLES), .takes = CXI_LAT_AMO,
      .help = "Report all latency measurements individually",
      .header = AT_RESULTS, .label = "Results Reported", .show = cxi_show_results},

@@ -654,7 +654,7 @@ def null_says_what_it_cannot_honour(name):
         client = ended(run(tool, "--local", *QUICK, "-d", "null", *way), 0)
         check(header_value(client, "Fabric").startswith("null "), client)
         for label in {"cxi_read_lat": ("Restricted", "LL Cmd Launch"),
-                      "cxi_send_lat": ("IDC", "LL Cmd Launch", *(("Rendezvous",) if way else ())),
+                      "cxi_send_lat": ("IDC", "LL Cmd Launch", *(("Rendezvous PUTs",) if way else ())),
                       "cxi_atomic_lat": ("IDC", "Matching LEs", "Restricted", "LL Cmd Launch")
                       }[name]:
             check(re.fullmatch(r"n/a \(.+\)", header_value(client, label)), label, client)
@@ -714,7 +714,7 @@ def verified_sends(way, idc):
     check(header_value(client, "IDC") == idc if idc else
           header_value(client, "IDC").startswith("Enabled"), client)
     equal(header_value(client, "LL Cmd Launch"), "Disabled" if "--no-ll" in way else "Enabled")
-    check(("\nRendezvous       : Enabled\n" in client.out) == ("-R" in way), client)
+    check(("\nRendezvous PUTs  : Enabled\n" in client.out) == ("-R" in way), client)
     check("\nRestricted " not in client.out, client)
     for size in ODD_SIZES:
         ended(run(SEND, "--local", "--verify", *QUICK, "-s", str(size), *way), 0)
