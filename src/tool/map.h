@@ -57,7 +57,8 @@ struct map_rank {
     uint32_t third_steps;
     struct map_place { /* in the schedule */
         enum map_stage stage;
-        uint32_t round, turn, step; /* step counts all */
+        uint32_t round, turn;
+        uint32_t base, step; /* rounds of the stages before this one; steps of all */
     } at;
     struct map_lead *lead; /* NULL: another rank leads */
 };

@@ -163,7 +163,7 @@ static int note_failure(struct map_lead *l, uint32_t rank, uint32_t other, const
 {
     char clean[MAP_REASON];
     take_text(clean, sizeof clean, why, MAP_REASON);
-    return rank < other ? add_lost(l, rank, other, l->rank->at.round, clean) : 0;
+    return rank < other ? add_lost(l, rank, other, l->rank->at.base + l->rank->at.round, clean) : 0;
 }
 
 int map_lead_take(void *arg, const struct group_value *values, struct group_value *answer)

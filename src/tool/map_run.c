@@ -54,8 +54,8 @@ static int take_turn(struct map_rank *m, uint64_t allow_ms, const void *bytes, s
                      group_decide decide, struct group_value *answer)
 {
     struct group_value mine = {.bytes = bytes, .length = length};
-    return group_turn(m->group, allow_ms, m->at.round, &mine, m->lead ? decide : NULL, m->lead,
-                      answer);
+    return group_turn(m->group, allow_ms, m->at.base + m->at.round, &mine, m->lead ? decide : NULL,
+                      m->lead, answer);
 }
 
 static int step(struct map_rank *m)
@@ -82,6 +82,8 @@ static int stage(struct map_rank *m, enum map_stage which, uint32_t rounds, uint
     for (m->at.round = 0; m->at.round < rounds && !status; m->at.round++)
         for (m->at.turn = 0; m->at.turn < turns && !status; m->at.turn++)
             status = step(m);
+    m->at.base += rounds;
+    m->at.round = 0;
     return status;
 }
 

@@ -3,6 +3,7 @@
 finish, and the document is written. With --full, a hundred faults at random moments."""
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -13,7 +14,7 @@ import tap
 from tap import Process, check, equal, test
 
 WEFT = tap.tool_path("weft")
-RANKS = 6
+RANKS = 5
 LIMIT_S = 240
 FULL = "--full" in sys.argv
 
@@ -30,7 +31,7 @@ def begin(*args):
     """A map that takes some seconds, and the processes of its ranks from 1 on."""
     path = os.path.join(tap.folder(), "map.json")
     process = Process([WEFT, "map", "--local", str(RANKS), "-d", "null:delay=20us", "--at-once",
-                       "1", "--slot", "40", "--timeout", "4", "--json", path, *args],
+                       "1", "--slot", "25", "--partners", "all+4", "--timeout", "3", "--json", path, *args],
                       limit=LIMIT_S)
     process.wait_until(lambda: len(children(process)) == RANKS - 1, 60)
     ranks = children(process)
@@ -109,6 +110,50 @@ def an_interrupt_writes_what_was_measured():
         with open(path, encoding="utf-8") as file:
             document = schema.read(file.read(), "weft-map")
         check("Ended early" in document["ending"]["reason"], document["ending"])
+
+
+def ranks_below(pid):
+    """Processes of weft that have no child, below a launcher: those that measure, not their guards."""
+    parents, names = {}, {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8") as file:
+                name, rest = file.read().split(") ", 1)
+        except (OSError, ValueError):
+            continue
+        parents[int(entry)], names[int(entry)] = int(rest.split()[1]), name.split("(")[1]
+
+    def below(one):
+        return one == pid or (one in parents and below(parents[one]))
+
+    return sorted(one for one in parents if names[one] == "weft" and below(one)
+                  and one not in parents.values())
+
+
+@test
+def a_launcher_that_kills_the_job_does_not_when_a_rank_dies():
+    launcher = shutil.which("mpiexec.hydra")
+    if not launcher:
+        tap.skip("mpiexec.hydra is not installed")
+    path = os.path.join(tap.folder(), "map.json")
+    process = Process([launcher, "-n", "5", WEFT, "map", "-d", "null:delay=20us", "--at-once", "1",
+                       "--slot", "40", "--partners", "all+4", "--timeout", "4", "--json",
+                       path], limit=LIMIT_S)
+    process.wait_until(lambda: len(ranks_below(process.pid)) == 5, 60)
+    time.sleep(0.5)
+    ranks = ranks_below(process.pid)
+    for rank in ranks:
+        with open(f"/proc/{rank}/environ", "rb") as file:
+            if b"PMI_RANK=3" in file.read().split(b"\0"):
+                os.kill(rank, signal.SIGKILL)
+    process.wait()
+    gone(ranks)
+    with open(path, encoding="utf-8") as file:
+        document = schema.read(file.read(), "weft-map")
+    check([entry["node"] for entry in document["lost"]] in ([3], []), process)
+    left = {n for n in range(5) if document["nodes"][n]["state"] == "present"}
+    pairs = {(p["a"], p["b"]) for p in document["pairs"] + document["failed"]}
+    check({(a, b) for a in left for b in left if a < b} <= pairs, process)
 
 
 @test
