@@ -104,6 +104,8 @@ struct weft_params {
     uint64_t piece_stride; /* from the beginning of a piece to that of the next; 0: they follow each
                               other */
     int gather, scatter;   /* sends are made of these pieces; receives are */
+    const char *tunes;     /* settings of the fabric's own, such as "errors=none,registered" of ucp;
+                              NULL: none */
 };
 
 /* The defaults of ucx_perftest: 8 bytes, 1,000,000 iterations, 10,000 of warm-up. */

@@ -237,6 +237,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
                             .service = offer->service};
     struct device chosen = {.fabric = ""};
     snprintf(wanted.here, sizeof wanted.here, "%s", s->peer->here);
+    snprintf(wanted.tunes, sizeof wanted.tunes, "%s", spec->tunes);
     int status = choose(s, mine, theirs, &chosen);
     if (!status)
         status = grant_fabric(s, offer, chosen.text);
@@ -266,6 +267,7 @@ int session_prepare(struct session *s, const struct offer *offer, const struct s
                             .server = server,
                             .threads = (unsigned)spec->threads,
                             .service = offer->service};
+    snprintf(wanted.tunes, sizeof wanted.tunes, "%s", spec->tunes);
     int status =
         note_vendor(s, PEER_CLIENT, !server && *offer->memory[0] ? offer->memory[0] : "host");
     if (!status)

@@ -134,6 +134,24 @@ static int can_pieces(const struct session *s, const struct spec *spec, const st
     return 0;
 }
 
+/* Tunes are the fabric's own: each by its name, up to what it is set to. */
+static int can_tune(const struct session *s, const struct spec *spec)
+{
+    const char *has = s->facts.tunes ? s->facts.tunes : "";
+    for (const char *at = spec->tunes; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t length = strcspn(at, "=,");
+        const char *name = has;
+        while (*name && !(strncmp(name, at, length) == 0 && strcspn(name, " ") == length)) {
+            name += strcspn(name, " ");
+            name += *name == ' ';
+        }
+        if (!*name || !length)
+            return fail(-ENOTSUP, "%s has no setting \"%.*s\"%s%s", form_of(s), (int)length, at,
+                        *has ? "; it has: " : "", has);
+    }
+    return 0;
+}
+
 int session_can(const struct session *s, const struct spec *spec)
 {
     const struct op *op = op_of(spec);
@@ -150,6 +168,8 @@ int session_can(const struct session *s, const struct spec *spec)
         return fail(-ENOTSUP, "%s: nobody is there to answer %s in %s", form_of(s), op_called(spec),
                     method->name);
     status = can_sleep(s, spec, op, method);
+    if (!status)
+        status = can_tune(s, spec);
     if (!status)
         status = can_pieces(s, spec, op);
     if (!status)

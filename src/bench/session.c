@@ -89,7 +89,7 @@ static bool covers(const struct session *s, const struct opened *wanted)
     return !(wanted->verbs & ~have->verbs) && !(wanted->gpus & ~have->gpus) &&
            (have->looks || !wanted->looks) && (have->events || !wanted->events) &&
            have->server == wanted->server && have->threads >= wanted->threads &&
-           have->service == wanted->service &&
+           have->service == wanted->service && strcmp(have->tunes, wanted->tunes) == 0 &&
            (!s->facts.follows_here || strcmp(have->here, wanted->here) == 0);
 }
 
@@ -167,6 +167,7 @@ int session_open_fabric(struct session *s, const struct opened *wanted)
     s->opened = *wanted;
     want.device = s->opened.choice.device;
     want.here = s->opened.here;
+    want.tunes = s->opened.tunes;
     s->fabric = wanted->choice.ops;
     watch(s, &keepalive);
     int status = fabric_open(s->fabric, &s->handle, &want, &s->facts);

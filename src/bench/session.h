@@ -45,6 +45,7 @@ struct opened {
     unsigned verbs, gpus, threads;
     bool looks, server, events;
     uint64_t service;
+    char tunes[SPEC_TUNES_TEXT];
 };
 
 struct session_cpu {

@@ -112,6 +112,8 @@ const struct opt spec_rows[] = {
      PARAM(interval_ms), .max = LONGEST_MS, .fallback = "1000", .flags = OPT_SETTING},
     [SPEC_COUNTERS] = {.name = "counters", .type = OPT_TEXT, FIELD(counters), PARAM(counters),
      .max = COUNTERS_WHICH, .word = "LIST", .flags = OPT_SHARED | OPT_SETTING},
+    [SPEC_TUNES] = {.name = "tunes", .type = OPT_TEXT, FIELD(tunes), PARAM(tunes),
+     .max = SPEC_TUNES_TEXT, .word = "LIST", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_THREADS] = {.name = "threads", .type = OPT_NUMBER, FIELD(threads), PARAM(threads),
      .min = 1, .max = TEAM_MOST, .fallback = "1", .flags = OPT_SHARED | OPT_SETTING},
     [SPEC_ROWS] = {0}};
@@ -306,6 +308,15 @@ static int check_sampling(const struct spec *spec, const struct method *method)
     return 0;
 }
 
+/* Words that a fabric's own names may have, and nothing else. */
+static int check_tunes(const struct spec *spec)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_=,";
+    if (spec->tunes[strspn(spec->tunes, letters)])
+        return fail(-EINVAL, "tunes that are none: \"%.60s\"", spec->tunes);
+    return 0;
+}
+
 int spec_check(const struct spec *spec)
 {
     const struct op *op = op_of(spec);
@@ -335,6 +346,8 @@ int spec_check(const struct spec *spec)
         status = check_sampling(spec, method);
     if (!status)
         status = check_layout(spec, op, method);
+    if (!status)
+        status = check_tunes(spec);
     if (!status && *spec->counters)
         status = counters_check(spec->counters);
     return status || !op->check ? status : op->check(spec);

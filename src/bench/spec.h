@@ -79,6 +79,8 @@ struct spec_local {
     uint64_t interval_ms; /* a report this often; 0: only the last */
 };
 
+enum { SPEC_TUNES_TEXT = 128 };
+
 struct spec {
     int op, method; /* choices: 1 + place in ops.def, methods.def */
     bool both_ways; /* streams and lists: both ends send at once */
@@ -93,6 +95,7 @@ struct spec {
     struct spec_tag tag;
     struct spec_waits waits;
     struct spec_local local;
+    char tunes[SPEC_TUNES_TEXT];   /* of the fabric, as it has them; "": none */
     char counters[COUNTERS_WHICH]; /* of network devices, to be read around every size; "": none */
 };
 
@@ -146,6 +149,7 @@ enum spec_row {
     SPEC_UCX_WORDS,
     SPEC_INTERVAL,
     SPEC_COUNTERS,
+    SPEC_TUNES,
     SPEC_THREADS,
     SPEC_ROWS
 };

@@ -97,6 +97,8 @@ static int short_options(struct opt_set *set, const char *word, const char *next
         }
         if (word[1])
             return opt_assign(set, row, word + 1, OPT_BY_USER);
+        if (row->bare)
+            return opt_assign(set, row, row->bare, OPT_BY_USER);
         if (!next)
             return fail(-EINVAL, "-%s (--%s) needs a value: %s", letter, row->name, row->word);
         *used = 1;

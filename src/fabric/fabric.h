@@ -8,7 +8,7 @@
 
 #include "fabric/facts.h"
 
-enum { FABRIC_ABI = 12 };
+enum { FABRIC_ABI = 13 };
 
 struct fabric_want {
     const char *device; /* what follows "FABRIC:" */
@@ -16,11 +16,13 @@ struct fabric_want {
     uint64_t service;
     unsigned verbs, hints;
     unsigned gpus; /* whose GPU memory will be exposed at either end, as far as it is known: bits */
-    unsigned threads; /* handles of this fabric that this process has open at once, each for one
-                         thread; 0 is 1 */
-    bool server;      /* the end that was asked, not the one that asks */
-    bool looks;       /* the data of arrivals will be looked at */
-    bool events;      /* the caller will sleep: it asks for event_fd and arm */
+    unsigned threads;  /* handles of this fabric that this process has open at once, each for one
+                          thread; 0 is 1 */
+    bool server;       /* the end that was asked, not the one that asks */
+    bool looks;        /* the data of arrivals will be looked at */
+    bool events;       /* the caller will sleep: it asks for event_fd and arm */
+    const char *tunes; /* settings of this fabric's own, "NAME" or "NAME=VALUE" with commas between
+                          them, of facts.tunes; both ends have the same. "" or NULL: none */
 };
 
 /* One meeting with another end: what connect needs to know of it. */

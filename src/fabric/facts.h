@@ -162,6 +162,9 @@ struct fabric_facts {
     unsigned gpu_verbs;                /* what it can do there */
     unsigned gpu_layouts;              /* and in which layouts, a bit each */
     const char *why_no_gpu;            /* where gpus lacks a vendor */
+    const char *tunes;                 /* names of those it takes, with blanks; NULL: none */
+    char protocol[96];                 /* how its library carried the last operation of another
+                                          kind or size, where a tune asks for that; or "" */
     char form[128];                    /* which path carries it, for the header; connect may say
                                           more, so facts stay as long as the handle */
     char self[64];                     /* this end's name on the fabric, "NIC 0x12 PID 0" */

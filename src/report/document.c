@@ -119,6 +119,8 @@ static void add_method(struct json *j, const struct facts *f)
     json_text(j, "name", f->session->fabric->name);
     json_text(j, "device", device);
     json_text(j, "form", f->session->facts.form);
+    if (*f->session->facts.protocol)
+        json_text(j, "protocol", f->session->facts.protocol);
     json_text(j, "why", f->session->why);
     json_text(j, "library", *f->session->facts.library ? f->session->facts.library : NULL);
     json_close(j, '}');

@@ -127,9 +127,12 @@ static int answer(struct command *c, int argc, char **argv)
     if (status)
         return by_launcher(c) ? ranks(c, status) : status;
     if (c->options.help) {
+        struct msg ours;
         status = perf_help(&c->set, &text);
         if (!status)
-            fputs(text.bytes, stdout);
+            status = perf_help_ours(&c->set, &ours);
+        if (!status)
+            printf("%s%s", text.bytes, ours.bytes);
         return status ? status : shell_flush("the help text");
     }
     if (c->options.version) {

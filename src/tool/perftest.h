@@ -14,6 +14,7 @@ enum { PERF_MEMORY = 40, PERF_RANK = 16 }; /* room for -m and -R */
 /* Choices. */
 enum { PERF_FORM_UCX = 2, PERF_MPI_OFF = 1, PERF_MPI_ON = 2 };
 enum { PERF_STREAM_LENDS = 2, PERF_WAIT_SLEEP = 2 };
+extern const char *const perf_errors[];
 extern const char *const perf_layouts[]; /* first those of the fabrics */
 
 struct perftest {
@@ -28,6 +29,8 @@ struct perftest {
     struct opt_amounts size;                       /* of the pieces of a message */
     struct opt_range sizes;                        /* min is 0: -s */
     char rank[PERF_RANK];                          /* "": the median */
+    int errors;                                    /* choice: -e */
+    bool registered, nonblock, protocols;          /* -z, -B, -X */
     bool ipv6, quiet;
     bool grouped, final_only, csv, loop, local, loopback, list, help, version;
     char batch[4096], bind[256];
@@ -52,8 +55,9 @@ extern const struct perf_test perf_tests[];
 extern const char *const perf_test_names[];
 extern const struct opt perf_rows[];
 
-/* The help text. */
+/* The help text: options of the first releases of UCX, and the others. */
 int perf_help(const struct opt_set *set, struct msg *text);
+int perf_help_ours(const struct opt_set *set, struct msg *text);
 
 /* The device as fabrics are chosen by, from -x and -d; "" if neither is given. */
 int perf_device(unsigned kind, const char *transport, const char *device, char *text, size_t room);

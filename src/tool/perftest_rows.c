@@ -71,6 +71,7 @@ static const char *const layout_words[] = {"Use short messages API (cannot used 
 const char *const perf_layouts[] = {"short",      "bcopy",      "zcopy",   "contig",        "iov",
                                     "contig,iov", "iov,contig", "iov,iov", "contig,contig", NULL};
 static const char *const forms[] = {"weft", "ucx", NULL};
+const char *const perf_errors[] = {"none", "peer", "failover", NULL};
 static const char *const no_yes[] = {"0", "1", NULL};
 static const char *const stream_modes[] = {"recv", "recv_data", NULL};
 static const char *const wait_modes[] = {"poll", "sleep", NULL};
@@ -189,6 +190,19 @@ const struct opt perf_rows[] = {
      .choices = stream_modes, .fallback = "recv", .word = "MODE", OURS_TEST,
      .help = "stream_*: recv (into the buffer) or recv_data (where\n"
              "UCX has the bytes; default: {default})"},
+    {.letter = 'e', .name = "errors", .type = OPT_CHOICE, FIELD(errors), .choices = perf_errors,
+     .bare = "peer", .word = "MODE", OURS_TEST,
+     .help = "ucp: error handling of endpoints, none or peer (-e\n"
+             "alone, or -enone), instead of what the transports\n"
+             "allow"},
+    {.letter = 'z', .name = "registered", .type = OPT_FLAG, FIELD(registered), OURS_TEST,
+     .help = "ucp: pass the handle of the registered buffer with\n"
+             "every operation"},
+    {.letter = 'B', .name = "nonblock", .type = OPT_FLAG, FIELD(nonblock), OURS_TEST,
+     .help = "ucp: register the buffer without waiting for its\n"
+             "pages"},
+    {.letter = 'X', .name = "protocols", .type = OPT_FLAG, FIELD(protocols), OURS_TEST,
+     .help = "ucp: print which protocol UCX has chosen"},
     {.letter = 'y', .name = "am-copy", OF(COPIES), OURS_TEST,
      .help = "*am_*: the receiver copies each message"},
     {.name = "verify", OF(VERIFY), OURS_TEST,
@@ -282,7 +296,11 @@ int perf_help(const struct opt_set *set, struct msg *text)
         else if (!status && row->letter == 'D')
             status = help_layouts(text);
     }
-    if (!status)
-        status = msg_add(text, "\nWeft options:\n");
+    return status;
+}
+
+int perf_help_ours(const struct opt_set *set, struct msg *text)
+{
+    int status = msg_print(text, "\nWeft options:\n");
     return status ? status : opt_help(set, NULL, OPT_OURS, text);
 }

@@ -135,6 +135,24 @@ static void settle_pieces(struct spec *spec, const struct perftest *o)
     spec->size.max = spec->size.min;
 }
 
+/* Options that a fabric has under names of its own. */
+static void settle_tunes(struct spec *spec, const struct perftest *o)
+{
+    const struct {
+        bool asked;
+        const char *name, *value;
+    } tunes[] = {{o->errors, "errors=", o->errors ? perf_errors[o->errors - 1] : ""},
+                 {o->registered, "registered", ""},
+                 {o->nonblock, "nonblock", ""},
+                 {o->protocols, "protocols", ""}};
+    size_t used = 0;
+    memset(spec->tunes, 0, sizeof spec->tunes);
+    for (size_t i = 0; i < LENGTH(tunes); i++)
+        if (tunes[i].asked && used < sizeof spec->tunes)
+            used += (size_t)snprintf(spec->tunes + used, sizeof spec->tunes - used, "%s%s%s",
+                                     used ? "," : "", tunes[i].name, tunes[i].value);
+}
+
 /* The value of an atomic is as long as the message. */
 static int settle_atomic(struct spec *spec, const struct perf_test *test)
 {
@@ -177,6 +195,7 @@ int perf_settle(struct opt_set *set)
     if (opt_origin(set, most) == OPT_BY_DEFAULT && test->outstanding != 1)
         opt_resolved(set, "outstanding", "test");
     settle_pieces(spec, o);
+    settle_tunes(spec, o);
     spec->local.ignore_mismatch = spec->local.ucx_words = true;
     spec->amo.fetching = test->kind & PERF_FETCHES;
     spec->tag.sync = test->kind & PERF_SYNC;

@@ -62,6 +62,8 @@ static int on_begin(struct report *report, const struct facts *facts)
 {
     struct perf_show *s = (struct perf_show *)report;
     const struct perftest *o = s->output.entry.options->base;
+    s->facts = facts;
+    s->said_protocol = false;
     say_fabric(s, facts, o);
     say_layout(facts, o);
     say_kind(facts);
@@ -82,9 +84,24 @@ void perf_hints(const struct opt_set *set)
 
 /* ---- rows ---- */
 
+/* Known once an operation of the test has been made. */
+static void say_protocol(struct perf_show *s)
+{
+    char sentence[256];
+    const struct perftest *o = s->output.entry.options->base;
+    if (!s->facts || s->said_protocol || !o->protocols)
+        return;
+    const char *protocol = s->facts->session->facts.protocol;
+    snprintf(sentence, sizeof sentence, "protocol of %s: %s", s->output.entry.test,
+             *protocol ? protocol : "UCX does not say");
+    shell_say(sentence);
+    s->said_protocol = true;
+}
+
 static int on_interval(struct report *report, const struct result *result)
 {
     struct perf_show *s = (struct perf_show *)report;
+    say_protocol(s);
     return s->output.report.ops->interval(&s->output.report, result);
 }
 
@@ -118,6 +135,7 @@ static void say_means(struct perf_show *s, const struct result *r)
 static int on_row(struct report *report, const struct result *result)
 {
     struct perf_show *s = (struct perf_show *)report;
+    say_protocol(s);
     int status = s->output.report.ops->row(&s->output.report, result);
     if (!status)
         say_means(s, result);
@@ -135,6 +153,7 @@ static void on_progress(struct report *report, const struct progress *progress)
 static int on_end(struct report *report, int status)
 {
     struct perf_show *s = (struct perf_show *)report;
+    s->facts = NULL;
     return s->output.report.ops->end(&s->output.report, status);
 }
 

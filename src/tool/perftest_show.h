@@ -9,10 +9,11 @@ struct perf_show {
     struct report report; /* passes on to the output */
     struct report_boxed boxed;
     struct output output;
-    double rank;      /* -R */
-    char label[1200]; /* of the test that runs, for documents */
-    char said[128];   /* the fabric last said to have been chosen */
-    bool said_means, hinted;
+    double rank;               /* -R */
+    char label[1200];          /* of the test that runs, for documents */
+    char said[128];            /* the fabric last said to have been chosen */
+    const struct facts *facts; /* of it; NULL: none runs */
+    bool said_means, hinted, said_protocol;
 };
 
 /* Letters that mean something else in current releases of UCX, on standard error; and -q. */

@@ -39,6 +39,35 @@ static void an_unknown_device_is_refused_in_a_sentence(void **state)
     assert_non_null(strstr(fail_reason(), "no-such-device"));
 }
 
+/* A fabric without settings need not look at them: its caller refuses them. */
+static void a_setting_is_taken_or_refused_in_a_sentence(void **state)
+{
+    (void)state;
+    struct fabric *handle;
+    struct fabric_facts facts;
+    struct end end;
+    assert_int_equal(end_open(&end, NULL, NULL), 0);
+    const char *names = end.facts.tunes;
+    end_close(&end);
+    if (!names) {
+        print_message("# %s has no settings\n", choice.ops->name);
+        skip();
+    }
+    struct fabric_want want = {.device = choice.device, .here = "", .tunes = "no_such=1"};
+    assert_true(choice.ops->open(&handle, &want, &facts) < 0);
+    assert_non_null(strstr(fail_reason(), "no_such=1"));
+    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ') {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+        want.tunes = name;
+        int status = choice.ops->open(&handle, &want, &facts);
+        if (status)
+            assert_non_null(strstr(fail_reason(), name));
+        else
+            choice.ops->close(handle);
+    }
+}
+
 static void note_device(void *arg, const char *name, const char *what)
 {
     char *first = arg;
@@ -188,6 +217,7 @@ static void polling_with_nothing_under_way_yields_nothing(void **state)
 static const struct CMUnitTest general_tests[] = {
     cmocka_unit_test(every_table_entry_that_is_not_a_verb_is_there),
     cmocka_unit_test(an_unknown_device_is_refused_in_a_sentence),
+    cmocka_unit_test(a_setting_is_taken_or_refused_in_a_sentence),
     cmocka_unit_test(a_listed_device_can_be_chosen),
     cmocka_unit_test(opening_and_closing_leaves_no_descriptor_behind),
     cmocka_unit_test(connect_does_not_wait_for_an_end_that_is_not_there),
@@ -202,9 +232,10 @@ static const struct topic general_topic = {general_tests, LENGTH(general_tests)}
 /* All topics are one group: a second one would begin a second list in the output. */
 static int run_topics(const char *name)
 {
-    const struct topic *const topics[] = {
-        &general_topic, &write_topic, &read_topic, &send_topic,  &stream_topic, &atomic_topic,
-        &am_topic,      &leave_topic, &list_topic, &event_topic, &tag_topic,    &pieces_topic};
+    const struct topic *const topics[] = {&general_topic, &write_topic,  &read_topic, &send_topic,
+                                          &stream_topic,  &atomic_topic, &am_topic,   &leave_topic,
+                                          &list_topic,    &event_topic,  &tag_topic,  &pieces_topic,
+                                          &bytes_topic};
     struct CMUnitTest tests[256];
     size_t count = 0;
     for (size_t i = 0; i < LENGTH(topics); i++)

@@ -200,6 +200,6 @@ struct topic {
 };
 
 extern const struct topic write_topic, read_topic, send_topic, stream_topic, atomic_topic, am_topic,
-    leave_topic, list_topic, event_topic, tag_topic, pieces_topic;
+    leave_topic, list_topic, event_topic, tag_topic, pieces_topic, bytes_topic;
 
 #endif

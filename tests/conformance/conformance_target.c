@@ -250,7 +250,7 @@ static int take_completion(struct end *end, struct completion *completion, uint6
         }
     } while (!status && completion->id == said &&
              (completion->verb == VERB_SEND || completion->verb == VERB_AM ||
-              completion->verb == VERB_TSEND));
+              completion->verb == VERB_TSEND || completion->verb == VERB_STREAM_SEND));
     return status;
 }
 
@@ -304,6 +304,12 @@ static int answer_one(const char *what, struct question *q, struct completion *f
         xfer = am_of(end, q->at, q->length, q->value);
         xfer.id = said;
         int got = choice.ops->am(end->handle, &xfer);
+        return got < 0 ? got : 0;
+    } else if (strcmp(what, "bpost") == 0) {
+        return post(end, VERB_STREAM_RECV, &xfer);
+    } else if (strcmp(what, "bsay") == 0) {
+        xfer.id = said;
+        int got = post(end, VERB_STREAM_SEND, &xfer);
         return got < 0 ? got : 0;
     } else if (*what == 't' && strcmp(what, "take") != 0) {
         return answer_tagged(what, q);

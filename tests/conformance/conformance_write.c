@@ -51,6 +51,53 @@ static void write_in_layout(struct pair *pair, size_t at, size_t length, unsigne
     assert_int_equal(ask(pair, "look", at, length, 0), sent);
 }
 
+/* All that was posted before it, also what has completed at this end alone. */
+static void after_a_flush_local_writes_are_in_the_targets_memory(void **state)
+{
+    enum { WRITES = 40, FLUSH_ID = 7777 };
+    static const size_t lengths[] = {8, 1, 300, 4096, 20000};
+    struct pair *pair = *state;
+    struct end *end = &pair->end;
+    needs(pair, VERB_WRITE, true);
+    needs_hint(pair, HINT_LOCAL, "local");
+    for (uint64_t lap = 0; lap < 20; lap++) {
+        unsigned open = 0;
+        bool settled = false;
+        pattern(end->bytes, REGION_BYTES, lap);
+        for (unsigned i = 0; i < WRITES; i++) {
+            struct xfer xfer =
+                xfer_of(end, (size_t)i * 20480, lengths[(i + lap) % LENGTH(lengths)]);
+            xfer.how = HINT(LOCAL);
+            xfer.id = i;
+            int got = post(end, VERB_WRITE, &xfer);
+            assert_true(got == DONE || got == LATER);
+            open += got == LATER;
+        }
+        struct xfer flush = xfer_of(end, 0, 0);
+        flush.id = FLUSH_ID;
+        int got;
+        while ((got = choice.ops->flush(end->handle, &flush)) == -EAGAIN) {
+            struct completion completion;
+            assert_int_equal(next_completion(end, &completion), 0);
+            open--;
+        }
+        settled = got == DONE;
+        assert_true(got == DONE || got == LATER);
+        while (!settled || open) {
+            struct completion completion;
+            assert_int_equal(next_completion(end, &completion), 0);
+            assert_int_equal(completion.status, 0);
+            assert_int_equal(completion.verb, VERB_WRITE);
+            settled |= completion.id == FLUSH_ID;
+            open -= completion.id != FLUSH_ID;
+        }
+        for (unsigned i = 0; i < WRITES; i++) {
+            size_t at = (size_t)i * 20480, length = lengths[(i + lap) % LENGTH(lengths)];
+            assert_int_equal(ask(pair, "look", at, length, 0), digest(end->bytes + at, length));
+        }
+    }
+}
+
 static void writes_land_whole_in_every_layout(void **state)
 {
     struct pair *pair = *state;
@@ -215,6 +262,7 @@ static void verbs_and_poll_return_when_the_target_is_dead(void **state)
 static const struct CMUnitTest tests[] = {
     WITH_PAIR(writes_land_whole_with_every_combination_of_hints),
     WITH_PAIR(writes_land_whole_in_every_layout),
+    WITH_PAIR(after_a_flush_local_writes_are_in_the_targets_memory),
     WITH_PAIR(a_write_of_no_bytes_changes_nothing),
     WITH_PAIR(the_whole_region_can_be_written_at_once),
     WITH_PAIR(the_source_may_change_once_a_write_is_complete),

@@ -165,6 +165,22 @@ def an_interrupted_rank_tells_the_other(mpi):
     check(any(re.fullmatch("the (server|client) was interrupted", s) for s in said), job.launcher)
 
 
+def all_kinds_of_tests_of_ucx_perftest_run(mpi):
+    """In one job: every line switches something."""
+    need(mpi)
+    lines = ["tag -t tag_lat -x soft", "pieces -t tag_bw -x soft -s 5000:2 -D iov,iov -i 8K",
+             "none -t tag_lat -x soft -s 0", "threads -t put_bw -x soft -T 2", "early -t tag_lat -x soft -U", "asleep -t am_lat -x soft -E sleep"]
+    if os.path.exists(os.path.join(BUILD, "modules", "weft-ucp.so")):
+        lines += ["ucp -t ucp_put_lat -x ucp:posix", "stream -t stream_bw -x ucp:posix -r recv_data",
+                  "ucp_am -t ucp_am_bw -x ucp:tcp -d lo -s 8,8 -D iov -z", "sync -t tag_sync_lat -x ucp:tcp -d lo -e"]
+    batch = tap.file_with("\n".join(lines) + "\n")
+    job = Process([f"mpirun.{mpi}", "-n", "2", tap.tool_path("ucx_perftest"), "-b", batch, "-n", "10", "-w", "1", "--interval", "0", "-v", "--verify", "--timeout", "20"], limit=LIMIT_S,
+                  env=tap.mpi_env())
+    equal(job.wait(LIMIT_S), 0, job)
+    rows = [row.split(",")[0] for row in job.out.splitlines()[1:] if row]
+    equal(rows, [line.split()[0] for line in lines], job)
+
+
 def an_unknown_name_is_refused():
     need("mpich")
     job = Job("mpich", 2, "talk", WEFT_MPI="lam")
@@ -184,7 +200,8 @@ for _mpi in NAMES:
                                (a_killed_rank_ends_the_job, 0),
                                (a_killed_rank_ends_the_job, 1),
                                (a_frozen_rank_is_lost_and_the_other_leaves,),
-                               (an_interrupted_rank_tells_the_other,)):
+                               (an_interrupted_rank_tells_the_other,),
+                               (all_kinds_of_tests_of_ucx_perftest_run,)):
         _words = " ".join([_test.__name__, *map(str, _arguments), "under", _mpi])
         tap.add(_words, _test, _mpi, *_arguments)
 tap.add("an_unknown_name_is_refused", an_unknown_name_is_refused)

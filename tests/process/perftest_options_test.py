@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options of ucx_perftest that users of current UCX type, on the software NIC and on UCX's protocol layer, with the
 data checked; what makes no sense is refused in a sentence."""
+import json
 import os
+import re
 import sys
 
 sys.dont_write_bytecode = True
 import tap
-from tap import add, check, ended, equal, file_with, one_sentence, run, skip, test
+from tap import Client, Server, add, check, ended, equal, file_with, one_sentence, run, sentences, skip, test
 
 TOOL = tap.tool_path("ucx_perftest")
 MODULE = os.path.join(tap.build_folder(), "modules", "weft-ucp.so")
@@ -83,7 +85,8 @@ def wrong_data_in_pieces_is_noticed():
 @test
 def pieces_that_make_no_sense_are_refused():
     for code, words, args in (
-            (2, "a piece of 9 bytes does not fit into a stride of 8", ("tag_lat", "-s", "8,9", "-i", "8", "-D", "iov")),
+            (2, "a piece of 9 bytes does not fit into a stride of 8",
+             ("tag_lat", "-s", "8,9", "-i", "8", "-D", "iov")),
             (2, "--size has too many parts", ("tag_lat", "-s", "8:33")),
             (2, "--size has too many parts", ("tag_lat", "-s", "8:0")),
             (2, "--size is not a whole number", ("tag_lat", "-s", "8,x")),
@@ -102,6 +105,88 @@ def pieces_that_make_no_sense_are_refused():
 def a_fabric_without_pieces_says_so():
     process = run(TOOL, "--loopback", *QUICK, "-x", "ofi:tcp", "-d", "lo", "-t", "tag_lat", "-s", "8,8", "-D", "iov")
     check(process.code == 1 and ("in one piece only" in process.err or "not installed" in process.err), process)
+
+
+# ---- settings of UCX's protocol layer ----
+
+def tuned(fabric):
+    lines = ["none -t tag_lat -enone", "peer -t tag_lat -e", "registered -t tag_bw -s 100000 -z",
+             "put -t ucp_put_bw -z", "get -t ucp_get -s 5000 -z -B", "pieces -t tag_lat -s 8,8 -D iov,iov -z", "am -t ucp_am_bw -z -s 20000",
+             "threads -t tag_bw -z -e -T 2"]
+    batch(fabric, lines, "--verify")
+
+
+for fabric in ("posix", "tcp"):
+    add(f"tests run with and without error handling and handles on {fabric}", tuned, fabric)
+
+
+@test
+def the_protocol_that_ucx_chose_is_printed_and_in_the_document():
+    need("posix")
+    path = os.path.join(tap.folder(), "run.json")
+    lines = ["eager -t tag_bw -s 8", "rendezvous -t tag_lat -s 1M", "eager -t ucp_am_lat -s 8",
+             "posix -t ucp_put_bw -s 64", "completed -t ucp_get -s 8"]
+    process = batch("posix", lines, "-X", "--json", path)
+    said = [line for line in sentences(process) if "protocol of" in line]
+    equal(len(said), len(lines), process)
+    with open(path, encoding="utf-8") as file:
+        results = json.load(file)["results"]
+    for line, sentence, result in zip(lines, said, results):
+        words = line.split()
+        protocol = result["fabric"]["protocol"]
+        equal(sentence, f"ucx_perftest: protocol of {words[2]}: {protocol}")
+        check(protocol.split()[0] in ("eager", "rendezvous", "completed", "copy-in", "short", "zero-copy"), protocol)
+
+
+@test
+def settings_that_a_fabric_does_not_have_are_refused():
+    for args, words in ((("-z",), 'has no setting "registered"'), (("-e",), 'has no setting "errors"'),
+                        (("-X",), 'has no setting "protocols"'), (("-B",), 'has no setting "nonblock"')):
+        refused(1, words, "-x", "soft", "-t", "tag_lat", *args)
+    need("posix")
+    refused(1, "has no error handling by failover", "-x", "ucp:posix", "-t", "tag_lat", "-efailover")
+    refused(2, "--errors is not known", "-x", "ucp:posix", "-t", "tag_lat", "-ex")
+
+
+# ---- batch files ----
+
+def without_counts(name):
+    """The lines of an installed batch file, so that each runs as often as the command line says."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "perftest", name)
+    with open(path, encoding="utf-8") as file:
+        lines = [line.split("#")[0].rstrip() for line in file]
+    return [re.sub(r" -n \d+", "", line) for line in lines if line]
+
+
+def installed(fabric, name, *args):
+    need(fabric)
+    batch(fabric, without_counts(name), *args, "--verify")
+
+
+add("every line of ucp-tests runs on posix", installed, "posix", "ucp-tests", "-s", "512:2")
+add("every line of ucp-rma runs on posix", installed, "posix", "ucp-rma")
+add("every line of ucp-amo runs on posix", installed, "posix", "ucp-amo")
+add("every line of sizes-iov runs on soft", installed, "soft", "sizes-iov", "-t", "tag_bw", "-D", "iov,iov")
+
+
+# ---- ends that die ----
+
+def killed(fabric, victim, *args):
+    need(fabric)
+    server = Server(TOOL, *FABRICS[fabric])
+    client = Client(TOOL, server, *FABRICS[fabric], *args, "-n", "0", "--timeout", "2", "-w", "10")
+    client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
+    hit, other = (client, server) if victim == "client" else (server, client)
+    hit.kill()
+    hit.wait(5)
+    ended(other, 4, 20)
+
+
+for fabric, victim, args in (("soft", "server", ("-t", "tag_bw", "-s", "9000:2", "-D", "iov,iov")),
+                             ("posix", "client", ("-t", "tag_bw", "-s", "9000:2", "-D", "iov,iov", "-z")),
+                             ("tcp", "server", ("-t", "tag_lat", "-enone", "-X")),
+                             ("tcp", "client", ("-t", "ucp_am_lat", "-s", "0", "-e"))):
+    add(f"a killed {victim} ends the other on {fabric} with {' '.join(args)}", killed, fabric, victim, *args)
 
 
 if __name__ == "__main__":

@@ -185,9 +185,9 @@ static void a_row_that_is_missing_is_refused(void **state)
         expect_refused(&text, row->name);
         assert_contains(fail_reason(), "is missing");
     }
-    /* The layout and the clock: 0 is a choice of theirs; counters and pieces, which nobody need ask
-     * for. */
-    assert_int_equal(open, 4);
+    /* The layout and the clock: 0 is a choice of theirs; counters, tunes and pieces, which nobody
+     * need ask for. */
+    assert_int_equal(open, 5);
 }
 
 static void values_beyond_a_rows_limits_are_refused(void **state)

@@ -72,6 +72,30 @@ int weft_ucp_refuse(const struct weft_ucp *u, const char *what, ucs_status_t sta
     return fail(-EIO, "ucp: %s: %d", what, status);
 }
 
+/* Nothing is tuned here. */
+void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, const struct xfer *x)
+{
+    (void)bytes;
+    (void)slot;
+    (void)x;
+    fail_msg("an operation that is not as usual");
+}
+
+void weft_ucp_show(struct weft_ucp *u, void *request)
+{
+    (void)u;
+    (void)request;
+    fail_msg("a protocol is shown");
+}
+
+void weft_ucp_show_once(const struct weft_ucp_slot *slot, const struct xfer *x, void *request)
+{
+    (void)slot;
+    (void)x;
+    (void)request;
+    fail_msg("a protocol is shown");
+}
+
 void weft_ucp_lose(struct weft_ucp *u, ucs_status_t status, const char *reason)
 {
     (void)status;

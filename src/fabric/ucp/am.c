@@ -317,16 +317,6 @@ int weft_ucp_listen(struct weft_ucp *u)
 
 /* ---- out ---- */
 
-static inline int sent(struct weft_ucp_slot *slot, void *request)
-{
-    if (!request)
-        return DONE;
-    if (UCS_PTR_IS_ERR(request))
-        return weft_ucp_refuse(slot->ucp, "am", UCS_PTR_STATUS(request));
-    weft_ucp_slot_take(slot);
-    return LATER;
-}
-
 int weft_ucp_tell(struct weft_ucp *u, enum news what, uint64_t word)
 {
     const struct xfer none = {.length = 0};
@@ -335,8 +325,9 @@ int weft_ucp_tell(struct weft_ucp *u, enum news what, uint64_t word)
     if (!slot)
         return -EAGAIN;
     memcpy(slot->head, news, sizeof news);
-    return sent(slot,
-                ucp_am_send_nbx(u->ep, WEFT_UCP_NEWS, slot->head, sizeof news, NULL, 0, &u->send));
+    void *request =
+        ucp_am_send_nbx(u->ep, WEFT_UCP_NEWS, slot->head, sizeof news, NULL, 0, &u->send);
+    return weft_ucp_sent(slot, request, "am");
 }
 
 static int refuse(const struct weft_ucp *u, const struct xfer *x)
@@ -364,6 +355,7 @@ int weft_ucp_am(struct fabric *fabric, const struct xfer *x)
     }
     struct weft_ucp_bytes b;
     weft_ucp_bytes(&b, slot, x, &u->send);
-    return sent(slot, ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes, b.at,
-                                      b.count, b.param));
+    void *request =
+        ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes, b.at, b.count, b.param);
+    return weft_ucp_sent(slot, request, "am");
 }

@@ -86,6 +86,7 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
     proofs(facts);
     hints(facts);
     limits(facts);
+    facts->tunes = weft_ucp_tune_names;
     facts->follows_here = port->follows_here;
     facts->why_no_gpu = "UCP on GPU memory has not been tried";
     facts->why_no_service = "UCX has no services";

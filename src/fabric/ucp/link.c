@@ -18,10 +18,10 @@
 static int place(struct weft_ucp *u, struct region *region, struct weft_ucp_exposed *e)
 {
     size_t bytes = key_mark_at(region->length) + KEY_LINE;
-    ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-                                                 UCP_MEM_MAP_PARAM_FIELD_FLAGS,
-                                   .length = bytes,
-                                   .flags = UCP_MEM_MAP_ALLOCATE};
+    ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+        .length = bytes,
+        .flags = UCP_MEM_MAP_ALLOCATE | (u->tunes.nonblock ? UCP_MEM_MAP_NONBLOCK : 0U)};
     ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH};
     if (bytes < region->length)
         return weft_ucp_host->fail(-ENOMEM, "ucp: %zu bytes", region->length);
@@ -48,9 +48,11 @@ static int place(struct weft_ucp *u, struct region *region, struct weft_ucp_expo
 static int enlist(struct weft_ucp *u, const struct region *region, struct weft_ucp_exposed *e)
 {
     ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                                                 UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                                                 UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                                                 UCP_MEM_MAP_PARAM_FIELD_FLAGS,
                                    .address = region->address,
-                                   .length = region->length};
+                                   .length = region->length,
+                                   .flags = u->tunes.nonblock ? UCP_MEM_MAP_NONBLOCK : 0};
     ucs_status_t status = ucp_mem_map(u->port.context, &params, &e->memh);
     return status == UCS_OK ? 0 : weft_ucp_refuse(u, "registering memory", status);
 }
@@ -243,7 +245,7 @@ static int make_endpoint(struct weft_ucp *u, const struct msg *theirs, const cha
         return -EPROTO;
     /* On another machine there is no shared memory that error handling would rule out. */
     int status = weft_ucp_host->msg_number(theirs, "machine", &place);
-    u->peer_errors |= !status && place != machine();
+    u->peer_errors |= !status && place != machine() && !u->tunes.errors_none;
     params.err_mode = u->peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
     if (!status)
         status = weft_ucp_check_address(bytes, length, there);

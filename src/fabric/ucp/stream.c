@@ -24,12 +24,7 @@ int weft_ucp_stream_send(struct fabric *fabric, const struct xfer *x)
     struct weft_ucp_bytes b;
     weft_ucp_bytes(&b, slot, x, &u->send);
     void *request = ucp_stream_send_nbx(u->ep, b.at, b.count, b.param);
-    if (UCS_PTR_IS_ERR(request))
-        return weft_ucp_refuse(u, "a stream", UCS_PTR_STATUS(request));
-    if (!request)
-        return DONE;
-    weft_ucp_slot_take(slot);
-    return LATER;
+    return weft_ucp_sent(slot, request, "a stream");
 }
 
 static void came(struct weft_ucp *u, const struct weft_ucp_slot *slot, size_t length,

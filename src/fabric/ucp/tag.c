@@ -57,13 +57,9 @@ static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum ver
     weft_ucp_bytes(&b, slot, x, &u->send);
     void *request = x->how & HINT(SYNC) ? ucp_tag_send_sync_nbx(u->ep, b.at, b.count, tag, b.param)
                                         : ucp_tag_send_nbx(u->ep, b.at, b.count, tag, b.param);
-    if (UCS_PTR_IS_ERR(request))
-        return weft_ucp_refuse(u, "a tagged message", UCS_PTR_STATUS(request));
-    u->flow.sent += units(x->length);
-    if (!request)
-        return DONE;
-    weft_ucp_slot_take(slot);
-    return LATER;
+    if (!UCS_PTR_IS_ERR(request))
+        u->flow.sent += units(x->length);
+    return weft_ucp_sent(slot, request, "a tagged message");
 }
 
 int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x)

@@ -266,8 +266,10 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
                                     .cb.send = weft_ucp_slot_done};
     u->receive = weft_ucp_receive;
     free_slots(u);
-    int status = weft_ucp_port_open(&u->port, want);
-    u->peer_errors = !u->port.unwatched;
+    int status = weft_ucp_tune(u, want->tunes ? want->tunes : "");
+    if (!status)
+        status = weft_ucp_port_open(&u->port, want);
+    u->peer_errors = u->tunes.errors_peer || (!u->tunes.errors_none && !u->port.unwatched);
     if (status) {
         free(u);
         return status;

@@ -102,6 +102,7 @@ struct weft_ucp_slot {
     bool flushes, local, settled;
     bool brought; /* its request is in memory of ours */
     bool ready;   /* a receive in order: its message is here */
+    bool shows;   /* which protocol it has is to be told; it was taken before its call */
     int status;
     unsigned char head[WEFT_UCP_HEAD_MAX];
 };
@@ -114,6 +115,15 @@ struct weft_ucp_packet {
     bool ready;
     int status;
     char data[];
+};
+
+/* Settings of ours. */
+struct weft_ucp_tunes {
+    bool errors_none, errors_peer; /* neither: as the transports allow */
+    bool registered;               /* operations have the handle of their memory */
+    bool nonblock;                 /* memory is registered without waiting for its pages */
+    bool protocols;                /* facts.protocol is filled */
+    uint64_t shown;                /* the length and verb that it is of */
 };
 
 enum todo {
@@ -135,6 +145,7 @@ struct weft_ucp {
     struct weft_ucp_slot *free;
     ucp_request_param_t send, receive; /* of operations but for their slot */
     bool looks, sleeps, connected;
+    bool tuned; /* operations are not all as usual */
     bool linked, tried, draining, peer_errors;
     bool survives; /* aborts in UCX */
     bool parted;   /* the other end has said that it leaves: its silence is no loss */
@@ -177,6 +188,7 @@ struct weft_ucp {
     const char *reason;
     struct fabric_facts *facts;
     struct weft_ucp_port port;
+    struct weft_ucp_tunes tunes;
 };
 
 /* ---- ucp.c ---- */
@@ -247,18 +259,25 @@ struct weft_ucp_bytes {
     ucp_request_param_t own; /* param, unless the message is in one piece */
 };
 
-/* In pieces; slot is the one it will have. */
-void weft_ucp_pieces(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
-                     const struct xfer *x);
+/* ---- tune.c ---- */
 
-static inline void weft_ucp_bytes(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
+int weft_ucp_tune(struct weft_ucp *ucp, const char *tunes);
+extern const char weft_ucp_tune_names[];
+/* In pieces, or with what tunes add; slot is the one it will have. */
+void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, const struct xfer *x);
+/* How a request goes that UCX has taken; NULL: it was done at once. */
+void weft_ucp_show(struct weft_ucp *ucp, void *request);
+/* The same of the first of a verb and length. */
+void weft_ucp_show_once(const struct weft_ucp_slot *slot, const struct xfer *x, void *request);
+
+static inline void weft_ucp_bytes(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot,
                                   const struct xfer *x, const ucp_request_param_t *param)
 {
     bytes->at = x->local->address + x->at;
     bytes->count = x->length;
     bytes->param = param;
-    if (__builtin_expect(x->pieces != NULL, 0))
-        weft_ucp_pieces(bytes, slot, x);
+    if (__builtin_expect(x->pieces || slot->ucp->tuned, 0))
+        weft_ucp_tuned(bytes, slot, x);
 }
 
 /* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
@@ -280,7 +299,7 @@ static inline struct weft_ucp_slot *weft_ucp_slot_next(struct weft_ucp *ucp, uin
     slot->id = x->id;
     slot->length = x->length;
     slot->verb = verb;
-    slot->flushes = slot->settled = slot->local = slot->brought = false;
+    slot->flushes = slot->settled = slot->local = slot->brought = slot->shows = false;
     slot->status = 0;
     ucp->send.user_data = slot;
     return slot;
@@ -304,6 +323,21 @@ static inline void weft_ucp_slot_give(struct weft_ucp_slot *slot)
 int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x);
 /* Memory for requests, where it is needed; goes with close. */
 int weft_ucp_requests_open(struct weft_ucp *ucp);
+
+/* What a call that sends has returned, as a verb's outcome; a request is not NULL. */
+static inline int weft_ucp_sent(struct weft_ucp_slot *slot, void *request, const char *what)
+{
+    if (UCS_PTR_IS_ERR(request)) {
+        if (slot->shows)
+            weft_ucp_slot_give(slot);
+        return weft_ucp_refuse(slot->ucp, what, UCS_PTR_STATUS(request));
+    }
+    if (!request)
+        return DONE;
+    if (!slot->shows)
+        weft_ucp_slot_take(slot);
+    return LATER;
+}
 
 /* ---- tag.c ---- */
 

@@ -78,6 +78,8 @@ void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg)
     struct weft_ucp_slot *slot = arg;
     bool brought = slot->brought;
     note(slot, status);
+    if (slot->shows)
+        weft_ucp_show(slot->ucp, request);
     slot->local = true;
     if (!slot->flushes)
         finish(slot);
@@ -85,24 +87,6 @@ void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg)
         finish_settled(slot->ucp);
     if (!brought)
         ucp_request_free(request);
-}
-
-/* ---- pieces ---- */
-
-void weft_ucp_pieces(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
-                     const struct xfer *x)
-{
-    ucp_dt_iov_t *iov = slot->ucp->iov[slot - slot->ucp->slots];
-    for (unsigned i = 0; i < x->pieces->count; i++) {
-        iov[i].buffer = x->local->address + x->at + x->pieces->list[i].at;
-        iov[i].length = x->pieces->list[i].length;
-    }
-    bytes->own = *bytes->param;
-    bytes->own.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    bytes->own.datatype = ucp_dt_make_iov();
-    bytes->at = iov;
-    bytes->count = x->pieces->count;
-    bytes->param = &bytes->own;
 }
 
 /* ---- flushes ---- */
@@ -190,6 +174,8 @@ int weft_ucp_begun(struct weft_ucp_slot *slot, const struct xfer *x, void *reque
 {
     if (UCS_PTR_IS_ERR(request))
         return weft_ucp_refuse(slot->ucp, verb_words[slot->verb], UCS_PTR_STATUS(request));
+    if (slot->ucp->tuned)
+        weft_ucp_show_once(slot, x, request);
     slot->remote = x->remote->own;
     slot->key = x->remote->key;
     slot->local = !request;
@@ -214,11 +200,12 @@ static inline int move(struct fabric *fabric, const struct xfer *x, enum verb ve
     struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
     if (!slot)
         return -EAGAIN;
-    char *here = x->local->address + x->at;
+    struct weft_ucp_bytes b;
+    weft_ucp_bytes(&b, slot, x, &u->send);
     uint64_t there = r->base + x->remote_at;
     bool writes = verb == VERB_WRITE;
-    void *request = writes ? ucp_put_nbx(u->ep, here, x->length, there, r->rkey, &u->send)
-                           : ucp_get_nbx(u->ep, here, x->length, there, r->rkey, &u->send);
+    void *request = writes ? ucp_put_nbx(u->ep, b.at, b.count, there, r->rkey, b.param)
+                           : ucp_get_nbx(u->ep, b.at, b.count, there, r->rkey, b.param);
     return weft_ucp_begun(slot, x, request, writes && !(x->how & HINT(LOCAL)));
 }
 
