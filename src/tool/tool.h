@@ -8,8 +8,8 @@
 /* Runs the tool of this name in tools.def. */
 int tool_main(const char *name, int argc, char **argv);
 
-/* SHELL TOOL CALLED: prints what bash, zsh or fish is to read for this tool, which is installed under
- * the second name. */
+/* SHELL TOOL CALLED: prints what bash, zsh or fish is to read for this tool, which is installed
+ * under the second name. */
 int complete_main(int argc, char **argv);
 
 /* Is it one with servers and clients? */

@@ -209,7 +209,8 @@ static void alone_or_together(const struct weft_bootstrap pair[2])
         struct weft_params params = small(ops[i], "latency", NULL);
         params.device = "null";
         struct weft_result alone = sampled(&params, pair);
-        for (int more = 0; alone.resolved && more < 5; more++) /* a busy machine makes nothing long */
+        for (int more = 0; alone.resolved && more < 5;
+             more++) /* a busy machine makes nothing long */
             alone = sampled(&params, pair);
         params.ops_per_sample = 1000;
         struct weft_result together = sampled(&params, pair);
