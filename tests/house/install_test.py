@@ -140,7 +140,7 @@ def pages_name_the_folders_of_the_build():
 
 @tap.test
 def the_schemas_of_what_is_written_are_installed():
-    for name, version in ("result", 1), ("result", 2), ("comparison", 1), ("info", 2):
+    for name, version in ("result", 1), ("result", 2), ("comparison", 1), ("info", 3), ("map", 1):
         found = list(root().rglob(f"weft-{name}-{version}.schema.json"))
         equal(len(found), 1, found)
         equal(found[0].parent.name, "weft")
