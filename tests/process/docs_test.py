@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every command block of README.md, doc/ and the manuals is run, or marked with what it needs.
+
+Markdown: ```sh is run by bash, with the built tools in PATH, in a new folder. `exit: N` after it says which verdict
+a reader gets, `needs: WHAT` means that it is not run. Files of doc/ci are run likewise.
+Manuals: the lines `$ COMMAND` of .Bd -literal; a comment `.\\" needs: WHAT` before it means that they are not run.
+A lone server gets a port of its own, which the clients after it are told. Counts are run as at
+most 100, ranks of a map as 6, and repeat as 2."""
+import os
+import re
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+import tap
+from tap import check, equal
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+TOOLS = os.path.join(tap.build_folder(), "tools")
+LANGUAGES = {"sh", "text", "c", "yaml"}
+MOST = 100
+NAMES = sorted(os.listdir(os.path.join(ROOT, "doc")))
+PAGES = ["README.md"] + [f"doc/{name}" for name in NAMES if name.endswith(".md")]
+MANUALS = [f"man/{name}" for name in sorted(os.listdir(os.path.join(ROOT, "man")))
+           if re.search(r"\.[137]$", name)]
+
+
+def read(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def shortened(script):
+    """The same with counts that take no time."""
+    def fewer(match):
+        scale = {"": 1, "K": 1 << 10, "M": 1 << 20}[match[3]]
+        return match[0] if int(match[2]) * scale <= MOST else match[1] + str(MOST)
+
+    script = re.sub(r"(\s-n )(\d+)([KM]?)\b", fewer, script)
+    script = re.sub(r"(map --local )\d+", r"\g<1>6", script)
+    script = re.sub(r"(weft repeat )\d+", r"\g<1>2", script).replace("--duration 3", "--duration 1")
+    return re.sub(r"^(ucx_perftest (?!.* -n ).*? )(?=-t )", rf"\1-n {MOST} ", script, flags=re.M)
+
+
+def bash(script, where, folder, fails=False):
+    """3 and 5 are verdicts, which depend on the load of the machine."""
+    env = {"PATH": f"{TOOLS}:{os.environ['PATH']}",
+           "GITHUB_STEP_SUMMARY": os.path.join(folder, "summary.md")}
+    trap = "trap 'code=$?; case $code in 3|5) ;; *) exit $code;; esac' ERR\n"
+    process = tap.run("bash", "-o", "pipefail", "-c", trap + shortened(script), cwd=folder, env=env)
+    good = process.code not in (0, 3, 5) if fails else process.code in (0, 3, 5)
+    check(good, f"{where}: exit code {process.code}", process)
+
+
+# ---- pages ----
+
+def blocks(text):
+    """(line, language, words after it, content) of every fenced block."""
+    found, begun = [], None
+    for number, line in enumerate(text.split("\n"), 1):
+        fence = re.match(r"```(\S*) *(.*)$", line)
+        if fence and begun is None:
+            begun = (number, fence[1], fence[2], [])
+        elif fence:
+            found.append((*begun[:3], "\n".join(begun[3])))
+            begun = None
+        elif begun is not None:
+            begun[3].append(line)
+    return found
+
+
+def known(words):
+    return re.fullmatch(r"|exit: \d+|needs: \S.*", words)
+
+
+def block(name, number, script):
+    if "jq " in script and not shutil.which("jq"):
+        tap.skip("jq is missing")
+    bash(script, f"{name}:{number}", tap.folder())
+
+
+@tap.test
+def every_block_says_what_it_is():
+    wrong = [f"{name}:{number}: ```{language} {words}" for name in PAGES
+             for number, language, words, _ in blocks(read(name))
+             if language not in LANGUAGES or not known(words)]
+    equal(wrong, [])
+    unmarked = [f"{name}:{number}" for name in PAGES for number, language, _, script in blocks(read(name))
+                if language == "text" and re.search(r"^(?:\$ |weft |cxi_|ucx_)", script, re.M)]
+    equal(unmarked, [], "commands in a block that is not run")
+
+
+@tap.test
+def every_page_is_linked_and_every_link_leads_somewhere():
+    readme = read("README.md")
+    equal([name for name in PAGES[1:] if f"({name})" not in readme], [])
+    for name in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", read(name)):
+            path = os.path.join(ROOT, os.path.dirname(name), target)
+            check(os.path.exists(path), f"{name}: {target} is not there")
+
+
+for page in PAGES:
+    for line, language, words, script in blocks(read(page)):
+        if language == "sh" and not words.startswith("needs: "):
+            tap.add(f"the commands at {page}:{line} run", block, page, line, script)
+
+
+# ---- pipelines ----
+
+def steps(text):
+    """Scripts of a pipeline, but what is below a comment `# needs: `."""
+    found, skip, lines = [], False, text.split("\n")
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        skip = True if "# needs: " in line else skip
+        begun = re.match(r" *(?:- )?(run: \||script:|before_script:)$", line)
+        if not begun:
+            continue
+        inner = []
+        for later in lines[number + 1:]:
+            if later.strip() and len(later) - len(later.lstrip()) <= indent:
+                break
+            inner.append(later)
+        if not skip:
+            found.append("\n".join(inner) if begun[1] == "run: |" else listed(inner))
+        skip = False
+    return found
+
+
+def listed(lines):
+    """The items of a list; a folded one becomes one line."""
+    items = []
+    for line in lines:
+        if re.match(r" *- ", line):
+            items.append(re.sub(r"^ *- >?", "", line))
+        elif line.strip():
+            items[-1] += " " + line.strip()
+    return "\n".join(items)
+
+
+def pipeline(name):
+    folder, scripts = tap.folder(), steps(read(name))
+    check(scripts, name)
+    for script in scripts:
+        bash(script, name, folder)
+    check(os.path.exists(os.path.join(folder, "page", "index.html")), name, os.listdir(folder))
+
+
+for name in sorted(os.listdir(os.path.join(ROOT, "doc", "ci"))):
+    tap.add(f"the commands of doc/ci/{name} run", pipeline, f"doc/ci/{name}")
+
+
+# ---- manuals ----
+
+def manual_blocks(text):
+    """[(line, what it needs, [(command, fails)])] of the literal blocks with commands."""
+    found, needs, inner = [], "", None
+    for number, line in enumerate(text.split("\n"), 1):
+        marked = re.match(r"\.\\\" needs: (.*)", line)
+        needs = marked[1] if marked else needs
+        if line.startswith(".Bd -literal"):
+            inner, begun = [], number
+        elif line == ".Ed" and inner is not None:
+            commands = commands_in(inner)
+            if commands:
+                found.append((begun, needs, commands))
+            inner, needs = None, ""
+        elif inner is not None:
+            inner.append(line.replace("\\e", "\\").replace("\\&", "").replace("\\-", "-"))
+    return found
+
+
+def commands_in(lines):
+    """A command whose output is a sentence of the tool fails; what `cat FILE` prints is made first."""
+    found = []
+    for i, line in enumerate(lines):
+        if not line.startswith("$ "):
+            continue
+        command = line[2:]
+        while command.endswith("\\"):
+            i += 1
+            command = command[:-1] + " " + lines[i].strip()
+        said = lines[i + 1] if i + 1 < len(lines) else ""
+        if command.startswith("cat "):
+            rest = [other.startswith("$ ") for other in lines[i + 1:]] + [True]
+            text = "\n".join(lines[i + 1:i + 1 + rest.index(True)])
+            command = f"cat >{command[4:]} <<'END'\n{text}\nEND"
+        found.append((command, bool(re.match(r"(cxi_\w+|ucx_perftest|weft[ \w]*): \S", said))))
+    return found
+
+
+def manual(name):
+    folder, server = tap.folder(), None
+    for line, needs, commands in manual_blocks(read(name)):
+        for command, fails in commands if not needs else ():
+            words = command.split()
+            if len(words) == 1:
+                server = tap.Server(os.path.join(TOOLS, words[0]))
+                continue
+            if server and "localhost" in words and not fails:
+                command, server = f"{command} -p {server.port}", None
+            bash(command, f"{name}:{line}", folder, fails)
+
+
+for page in MANUALS:
+    if manual_blocks(read(page)):
+        tap.add(f"the commands of {page} run", manual, page)
+
+if __name__ == "__main__":
+    tap.main(workers=4)
