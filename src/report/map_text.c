@@ -152,7 +152,7 @@ static void print_power(const struct map_record *r, FILE *out)
             200 * r->head.min_effect, map_power(r->verdicts, 2 * r->head.min_effect),
             300 * r->head.min_effect, map_power(r->verdicts, 3 * r->head.min_effect),
             100 * r->head.min_effect, map_power(r->verdicts, r->head.min_effect));
-    if (!r->third.count)
+    if (r->plan.rounds + 1 < r->plan.ranks)
         fputs("A single slow pair could not be found: that needs all pairs\n", out);
 }
 
