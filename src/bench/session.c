@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POPULATE_BYTES = 64 << 20, GRACE_MS = 200, WORK_MS = 100 };
+enum { POPULATE_BYTES = 64 << 20, GRACE_MS = 1000, WORK_MS = 100 };
 
 /* ---- around the measurement ---- */
 
