@@ -11,6 +11,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,7 @@ static int hand_out(struct seat *seat, unsigned port)
 
 /* ---- the guard ---- */
 
+enum { GUARD_LOOK_MS = 100 };
 static pid_t guarded;
 
 static void pass_on(int number)
@@ -172,31 +174,50 @@ static void pass_on(int number)
         kill(guarded, number);
 }
 
+/* A process that stays stopped is lost to the others: it is killed, or the launcher would never
+ * end. */
+static int watch_child(uint64_t stopped_ms)
+{
+    uint64_t since_ms = 0;
+    int how = 0;
+    for (;;) {
+        pid_t seen = waitpid(guarded, &how, WUNTRACED | WCONTINUED | (since_ms ? WNOHANG : 0));
+        if (seen < 0 && errno != EINTR)
+            return 0;
+        if (seen > 0 && (WIFEXITED(how) || WIFSIGNALED(how)))
+            return how;
+        if (seen > 0)
+            since_ms = WIFSTOPPED(how) ? clock_ms() : 0;
+        if (since_ms && clock_ms() - since_ms > stopped_ms)
+            kill(guarded, SIGKILL);
+        if (since_ms)
+            poll(NULL, 0, GUARD_LOOK_MS);
+    }
+}
+
 /* Ends with the process that measures: with its code, or with 0 where it was killed, because the
  * launcher would kill the others. Why it died the others say. */
-static void stand_guard(const struct seat *seat)
+static void stand_guard(const struct seat *seat, uint64_t stopped_ms)
 {
     static const int passed[] = {SIGINT, SIGTERM, SIGHUP};
-    int how = 0;
     for (size_t i = 0; i < LENGTH(passed); i++)
         signal(passed[i], pass_on);
     for (int fd = 3; fd < 1024; fd++)
         if (fd != seat->fd)
             close(fd);
-    while (waitpid(guarded, &how, 0) < 0 && errno == EINTR)
-        ;
+    int how = watch_child(stopped_ms);
     if (WIFSIGNALED(how) && !seat->root)
         _exit(0);
     _exit(WIFEXITED(how) ? WEXITSTATUS(how) : 1);
 }
 
-static int leave_guard(const struct seat *seat)
+static int leave_guard(const struct seat *seat, uint64_t timeout_ms)
 {
     guarded = fork();
     if (guarded < 0)
         return fail(-errno, "cannot start the process that measures: %s", strerror(errno));
     if (guarded > 0)
-        stand_guard(seat);
+        stand_guard(seat, 3 * timeout_ms);
     return 0;
 }
 
@@ -256,7 +277,7 @@ int launch_group(struct seat *seat, const struct launch_terms *terms, struct gro
     if (!status && seat->launcher->end)
         seat->launcher->end(seat);
     if (!status && terms->guard && seat->kills)
-        status = leave_guard(seat);
+        status = leave_guard(seat, terms->timeout_ms);
     if (!status)
         status = group_join(g, seat->addresses, seat->port);
     if (status)

@@ -3,11 +3,14 @@
 one rank, the others finish and tell it. Slurm runs on hosts made of namespaces: four, or as many as
 WEFT_TEST_HOSTS says."""
 import functools
+import json
 import os
+import random
 import re
 import shutil
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True
 import cluster
@@ -19,7 +22,7 @@ from tap import check, equal, skip, test
 BUILD = tap.build_folder()
 RANK = os.path.join(BUILD, "tests", "process", "launch_rank")
 HOSTS = int(os.environ.get("WEFT_TEST_HOSTS", "4"))
-LIMIT_S = 90
+LIMIT_S = 90 if HOSTS == 4 else 300
 _making = threading.Lock()
 
 
@@ -143,6 +146,41 @@ def a_rank_whose_link_is_cut_is_lost():
         hosts.mend("n2")
 
 
+# Faults by chance: some here, many with WEFT_TEST_FAULTS.
+
+FAULTS = int(os.environ.get("WEFT_TEST_FAULTS", "2"))
+
+
+def unlucky(number):
+    """One rank dies or stops, under any launcher, in any round: the others finish and say so."""
+    chance = random.Random(number)
+    how, rank, when = chance.choice(("kill", "stop")), chance.randrange(1, 4), chance.randrange(1, 4)
+    words = (RANK, "4", "30", how, str(rank), str(when))
+    way = chance.choice(("hydra", "openmpi", "srun", "pmi2", "pmix", "local", "hosts"))
+    tap.note(f"{number}: {way} {how} rank {rank} in round {when}")
+    if way in ("hydra", "openmpi"):
+        job = launched({"hydra": "mpiexec.hydra", "openmpi": "mpirun.openmpi"}[way], 4, *words)
+    elif way == "local":
+        job = tap.Process([RANK, "--local", "4", *words[1:]], limit=LIMIT_S)
+    elif way == "hosts":
+        job = slurm().run(RANK, "--hosts", "n[0-3]", "nsenter --net=/run/netns/%h", *words[1:],
+                          limit=LIMIT_S)
+    else:
+        job = srun("--wait=2", "--kill-on-bad-exit=0", *words, mpi=None if way == "srun" else way,
+                   ranks=4)
+    job.wait()
+    check(re.search(rf"^lost rank {rank} in round {when}: ", job.out, re.M), number, way, job)
+    there = [int(one) for one in re.findall(r"^rank (\d+) on", job.out, re.M)]
+    equal(there, [i for i in range(4) if i != rank], number, way, job)
+
+
+@test
+def faults_by_chance_leave_the_others_complete():
+    first = int(os.environ.get("WEFT_TEST_SEED", str(int(time.time()))))
+    for number in range(first, first + FAULTS):
+        unlucky(number)
+
+
 # Every tool, on two ranks.
 
 def two_ranks_measure(start, tool, *words):
@@ -185,6 +223,34 @@ def a_server_and_a_client_in_a_job_are_what_they_were():
                    "-d", "soft:cxi0")
     equal(job.wait(), 0, job)
     equal(len(re.findall(r"^\s+8\s", job.out, re.M)), 2, job)
+
+
+# weft map.
+
+def limit_rate(hosts, name):
+    """100 Mbit/s both ways."""
+    for where, device in (("head", f"to-{name}"), (name, "eth0")):
+        tap.run("nsenter", f"--net=/run/netns/{where}", "tc", "qdisc", "add", "dev", device, "root",
+                "tbf", "rate", "100mbit", "burst", "64k", "latency", "50ms")
+
+
+@tap.alone
+def a_map_under_srun_names_the_host_with_a_slow_link():
+    if HOSTS < 6:
+        skip("a suspect needs at least five partners: run with WEFT_TEST_HOSTS=6")
+    if not shutil.which("tc"):
+        skip("tc is not installed")
+    hosts = slurm()
+    path = os.path.join(tap.folder(), "map.json")
+    limit_rate(hosts, "n2")
+    job = srun(tap.tool_path("weft"), "map", "-t", "put_bw", "-s", "64K", "-d", "ofi:tcp", "--slot", "50",
+               "--min-effect", "100", "--json", path, mpi="pmi2")
+    equal(job.wait(), 3, job)
+    equal(re.findall(r"^node (\S+) .* slower$", job.out, re.M), ["n2"], job)
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    equal(document["launch"]["muster"], "pmi")
+    check(document["launch"]["trusted"], document["launch"])
 
 
 tap.main(workers=3)
