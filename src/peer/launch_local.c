@@ -139,6 +139,8 @@ static int make_words(char *command, char *const member[], char *words[AGENT_WOR
     for (char *word = strtok_r(command, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest))
         if (count < AGENT_WORDS - 1)
             words[count++] = word;
+    if (!count)
+        return fail(-EINVAL, "--agent is empty: \"ssh %%h\" is an example");
     for (int i = 0; member[i] && count < AGENT_WORDS - 1; i++) {
         if (strspn(member[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "_-+=./:,%@") != strlen(member[i]))
@@ -146,14 +148,14 @@ static int make_words(char *command, char *const member[], char *words[AGENT_WOR
         words[count++] = member[i];
     }
     words[count] = NULL;
-    return count ? 0 : fail(-EINVAL, "--agent is empty: \"ssh %%h\" is an example");
+    return 0;
 }
 
 /* Its standard input is a pipe that stays open for its card. */
 static int start_agent(struct seat *seat, char *words[], int *in)
 {
     int fds[2];
-    if (pipe2(fds, O_CLOEXEC))
+    if (!words[0] || pipe2(fds, O_CLOEXEC))
         return fail(-errno, "pipe: %s", strerror(errno));
     pid_t child = fork();
     if (child == 0) {

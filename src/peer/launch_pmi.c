@@ -109,7 +109,7 @@ static int pmi_begin(struct seat *seat)
 
 static int put_card(const struct seat *seat, const char *name, const char *card)
 {
-    char line[PMI_LINE], answer[PMI_LINE];
+    char line[PMI_LINE], answer[PMI_LINE] = "";
     if (snprintf(line, sizeof line, "cmd=put kvsname=%s key=weft value=%s\n", name, card) >=
         (int)sizeof line)
         return fail(-EMSGSIZE, "a card of %zu characters is too long for PMI", strlen(card));
@@ -118,7 +118,7 @@ static int put_card(const struct seat *seat, const char *name, const char *card)
 
 static int pmi_share(struct seat *seat, char card[LAUNCH_CARD])
 {
-    char answer[PMI_LINE], name[256], line[PMI_LINE];
+    char answer[PMI_LINE] = "", name[256] = "", line[PMI_LINE];
     int status = ask(seat, "cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", answer);
     if (!status)
         status = ask(seat, "cmd=get_my_kvsname\n", "my_kvsname", answer);
@@ -137,7 +137,7 @@ static int pmi_share(struct seat *seat, char card[LAUNCH_CARD])
 
 static void pmi_end(struct seat *seat)
 {
-    char answer[PMI_LINE];
+    char answer[PMI_LINE] = "";
     ask(seat, "cmd=finalize\n", "finalize_ack", answer);
 }
 
