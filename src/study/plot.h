@@ -32,7 +32,7 @@ void time_figure(double us, char *text, size_t room);
 
 /* ---- what is drawn (curve.c, family.c, label.c, result.c) ---- */
 
-enum { HUES = 8, FEW = 8, MANY = 48, LABEL_MAX = 160 };
+enum { HUES = 8, FEW = 8, MANY = 64, LABEL_MAX = 160 };
 
 struct curve {
     const struct study_run *run;

@@ -200,7 +200,7 @@ static double median_of(const struct study_result *const *all, size_t count, siz
                         double *values)
 {
     for (size_t i = 0; i < count; i++) {
-        values[i] = *(const double *)((const char *)all[i] + at);
+        memcpy(&values[i], (const char *)all[i] + at, sizeof *values);
         if (isnan(values[i]))
             return NAN;
     }

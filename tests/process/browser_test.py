@@ -166,7 +166,7 @@ def a_plot_alone_is_a_file():
         root = tree.fromstring(file.read())
     equal(root.tag, "{http://www.w3.org/2000/svg}svg")
     texts = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
-    for wanted in ("Latency versus size", "Size [bytes]", "512K", "10 us"):
+    for wanted in ("Latency versus size", "Size [bytes]", "512K", "10", "Latency [us]"):
         check(wanted in texts, wanted, texts)
 
 
