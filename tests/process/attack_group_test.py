@@ -101,7 +101,7 @@ def record(kind, rank, body, length=None):
                        len(body) if length is None else length) + body
 
 
-def a_stranger_as_a_rank_is_struck(*messages):
+def a_stranger_as_a_rank_is_struck(reason, message):
     """It has taken the place of rank 2."""
     ranks = Ranks(3)
     ranks.start(0)
@@ -110,22 +110,22 @@ def a_stranger_as_a_rank_is_struck(*messages):
     kind, _ = joined.recv()
     equal(kind, "D")
     child = ranks.stranger("ask=attach\nrank=2\nhave=0\n")
-    for message in messages:
-        child.send("D", message)
+    child.send("D", message)
     root = finish(ranks, lost=(2,))
-    check(re.search(r"^lost rank 2 in round \d: ", root.out, re.M), root)
+    check(re.search(rf"^lost rank 2 in round \d: .*{reason}", root.out, re.M), root)
     check("\x1b" not in root.out, root)
 
 
-for title, words in (
-        ("that ends within a record", (piece(b"U", 1, record(1, 2, b"abc", 400)),)),
-        ("about another rank", (piece(b"U", 1, record(1, 1, b"abc")),)),
-        ("about a rank that is none", (piece(b"U", 1, record(1, 4000000000, b"")),)),
-        ("of an unknown type", (piece(b"U", 1, record(9, 2, b"")),)),
-        ("of a later turn", (piece(b"U", 77),)),
-        ("that is no piece", (b"U",)),
-        ("that goes the wrong way", (piece(b"D", 1, record(4, 0, b"dead")),))):
+for title, why, what in (
+        ("that ends within a record", "ends within a record",
+         piece(b"U", 1, record(1, 2, b"abc", 400))),
+        ("about another rank", "not its sender's", piece(b"U", 1, record(1, 1, b"abc"))),
+        ("about a rank that is none", "not its sender's", piece(b"U", 1, record(1, 4000000000, b""))),
+        ("of an unknown type", "unknown type", piece(b"U", 1, record(9, 2, b""))),
+        ("of a later turn", "at turn 77", piece(b"U", 77)),
+        ("that is no piece", "cannot be read", b"U"),
+        ("that goes the wrong way", "cannot be read", piece(b"D", 1, record(4, 0, b"dead")))):
     tap.add(f"a stranger as a rank is struck for a message {title}",
-            a_stranger_as_a_rank_is_struck, *words)
+            a_stranger_as_a_rank_is_struck, why, what)
 
 tap.main(workers=3)
