@@ -197,6 +197,9 @@ static size_t ticks_log(const struct axis *axis, struct tick *ticks, size_t room
 
 static size_t ticks_size(const struct axis *axis, struct tick *ticks, size_t room)
 {
+    /* Only messages of no bytes. */
+    if (axis->low <= 0)
+        return ticks_linear(axis, ticks, room);
     int low = (int)ceil(log2(axis->low) - 1e-9), high = (int)floor(log2(axis->high) + 1e-9);
     int stride = 1 + (high - low) / 11;
     size_t n = 0;

@@ -62,7 +62,7 @@ static const struct field verdict_fields[] = {
 static const struct field result_fields[] = {
     {"test", TEXT, AT(study_result, test), NULL},
     {"label", TEXT, AT(study_result, label), NULL},
-    {"size", POSITIVE, AT(study_result, size), NULL},
+    {"size", COUNT, AT(study_result, size), NULL},
     {"layout", TEXT_OR_NULL, AT(study_result, layout), NULL},
     {"complete", FLAG, AT(study_result, complete), NULL},
     {"count", COUNT, AT(study_result, count), NULL},
