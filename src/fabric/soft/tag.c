@@ -260,15 +260,15 @@ static inline struct soft_wanted take_wanted(struct soft_tags *t, uint64_t at)
     return found;
 }
 
-/* Where its bytes are now, all of it checked; NULL: it makes no sense. */
+/* Where its bytes are now, all of it checked; NULL: it makes no sense. where: the third word, which
+ * the other end could change while it is looked at, so it is read once. */
 static inline const char *source(const struct soft *soft, uint64_t word, const char *data,
-                                 size_t room)
+                                 size_t room, uint64_t where)
 {
     const struct soft_mail *m = &soft->mail;
-    uint64_t length = length_of(word), where;
+    uint64_t length = length_of(word);
     if (kind_of(word) == TAG_LINE)
         return length <= room - BEFORE ? data + BEFORE : NULL;
-    where = load_word(data, 2);
     if (kind_of(word) == TAG_SLOT)
         return where < SOFT_SLOTS && length <= SOFT_SLOT_BYTES
                    ? m->channel->slots[!m->side][where].payload
@@ -339,12 +339,13 @@ int soft_tag_take(struct soft *soft, struct completion *completion, const char *
         return fail(-EPROTO, "soft: a tagged message, and none was to come");
     if (kind_of(word) == TAG_MATCHED)
         return matched(soft, completion, word);
-    const char *from = source(soft, word, data, room);
+    uint64_t where = kind_of(word) == TAG_LINE ? 0 : load_word(data, 2);
+    const char *from = source(soft, word, data, room, where);
     if (!from)
         return fail(-EPROTO, "soft: a tagged message longer than its place");
     uint64_t wanted = find_wanted(t, tag);
     if (wanted == t->wanted_head || kind_of(word) == TAG_PULL)
-        return keep(soft, word, tag, from, wanted, load_word(data, 2));
+        return keep(soft, word, tag, from, wanted, where);
     struct soft_wanted to = take_wanted(t, wanted);
     size_t length = fits(word, &to);
     if (length == sizeof(uint64_t) && !to.pieces)
