@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { AGENT_MAX = 4096, AGENT_WORDS = 64, END_MS = 5000 };
+enum { AGENT_MAX = 4096, AGENT_WORDS = 256, END_MS = 5000 };
 
 static int no_children(struct seat *seat, uint32_t count)
 {
@@ -141,7 +141,10 @@ static int make_words(char *command, char *const member[], char *words[AGENT_WOR
             words[count++] = word;
     if (!count)
         return fail(-EINVAL, "--agent is empty: \"ssh %%h\" is an example");
-    for (int i = 0; member[i] && count < AGENT_WORDS - 1; i++) {
+    for (int i = 0; member[i]; i++) {
+        if (count == AGENT_WORDS - 1)
+            return fail(-EINVAL, "--agent and this command have more than %d words together",
+                        AGENT_WORDS - 1);
         if (strspn(member[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "_-+=./:,%@") != strlen(member[i]))
             return fail(-EINVAL, "\"%s\" cannot be passed on to another host", member[i]);
