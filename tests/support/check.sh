@@ -12,6 +12,7 @@ TSAN_OPTIONS=halt_on_error=1
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 broken=0
 folders=
+more=$(($(nproc) + 1)) # tests at once: most wait more than they compute
 
 # run FOLDER TARGET NAME [setup words...] -- [test words...]
 run() {
@@ -48,15 +49,14 @@ again() {
 
 case $1 in
 quick)
-    # Most of them wait more than they compute.
-    run build all "unit tests and tests of the house" -- --num-processes 4 --suite unit --suite house
+    run build all "unit tests and tests of the house" -- --num-processes $((2 * more)) --suite unit --suite house
     ;;
 check)
-    run build all "all tests, as built for use" -- --no-suite soak --no-suite sanitized
+    run build all "all tests, as built for use" -- --num-processes "$more" --no-suite soak --no-suite sanitized
     ;;
 sanitized)
     run build-asan all "with AddressSanitizer and UndefinedBehaviorSanitizer" \
-        -Db_sanitize=address,undefined -Db_lundef=false -- --no-suite soak --no-suite plain
+        -Db_sanitize=address,undefined -Db_lundef=false -- --num-processes "$more" --no-suite soak --no-suite plain
     run build-tsan threaded "the threaded tests with ThreadSanitizer" \
         -Db_sanitize=thread -Db_lundef=false -- --suite threaded
     ;;

@@ -118,6 +118,11 @@ class Cluster:
         nodes = "".join(f"NodeName={name} NodeAddr=10.98.1.{i + 1} Port=17000 CPUs=8 State=UNKNOWN\n"
                         for i, name in enumerate(self.names()))
         last = self.count - 1
+        # No control groups. Releases before 23.11 do not look for them if they are told the kind.
+        version = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=False,
+                                 timeout=20)
+        old = version.stdout.split()[-1:] < ["23.11"]
+        self._write("cgroup.conf", f"CgroupPlugin={'cgroup/v1' if old else 'disabled'}\n")
         self._write("slurm.conf", CONF.format(at=self.at, head="weft-head") + nodes +
                     f"PartitionName=all Nodes=n[0-{last}] Default=YES MaxTime=INFINITE State=UP\n")
         switches = "".join(f"SwitchName=s{i} Nodes=n[{2 * i}-{2 * i + 1}]\n"
