@@ -36,6 +36,7 @@ struct weft_ofi_guard {
     int over;                /* readable when the watcher must end */
     uint64_t timeout_ms, bytes, pid;
     char born[32]; /* the start time of that process; "": it is not seen from here */
+    struct weft_ofi_guard *next;
 };
 
 /* ---- the other end's process ---- */
@@ -207,7 +208,16 @@ void weft_ofi_guard_begin(struct weft_ofi *r, const struct fabric_meeting *meeti
     free(g);
 }
 
-/* A guard that was used stays, as its signal may. */
+/* Guards that were used: their signals may still be on their way. */
+static _Atomic(struct weft_ofi_guard *) used;
+
+static void keep(struct weft_ofi_guard *g)
+{
+    g->next = atomic_load(&used);
+    while (!atomic_compare_exchange_weak(&used, &g->next, g))
+        ;
+}
+
 void weft_ofi_guard_end(struct weft_ofi *r)
 {
     struct weft_ofi_guard *g = r->guard;
@@ -217,7 +227,9 @@ void weft_ofi_guard_end(struct weft_ofi *r)
     pthread_join(g->watcher, NULL);
     close(g->over);
     r->guard = NULL;
-    if (!atomic_load(&g->left))
+    if (atomic_load(&g->left))
+        keep(g);
+    else
         free(g);
 }
 
