@@ -60,8 +60,8 @@ static void bytes_of_a_stream_come_in_their_order(void **state)
             finish(pair, post(end, VERB_STREAM_SEND, &xfer), at);
         }
         memset(end->bytes + FROM, 0xee, length);
-        collect_there(pair, length,
-                      cuts[LENGTH(cuts) - 1 - i] > 60 ? cuts[LENGTH(cuts) - 1 - i] : 64);
+        size_t most = cuts[LENGTH(cuts) - 1 - i], few = length / 200;
+        collect_there(pair, length, most > few ? most : few + 1);
         assert_int_equal(ask(pair, "look", TO, length, 0), sent);
         char margin[MARGIN];
         memset(margin, 0x5a, sizeof margin);

@@ -576,7 +576,8 @@ void needs_hint(struct pair *pair, enum hint hint, const char *name)
 bool is_slow(void)
 {
     return !getenv("WEFT_CONFORMANCE_FULL") &&
-           (strcmp(choice.ops->name, "cxi") == 0 || strstr(choice.device, "tcp"));
+           (strcmp(choice.ops->name, "cxi") == 0 || strcmp(choice.ops->name, "ucp") == 0 ||
+            strstr(choice.device, "tcp"));
 }
 
 uint64_t many(uint64_t count)

@@ -221,6 +221,8 @@ static void a_full_ring_says_so_and_goes_on_afterwards(void **state)
         struct completion completion;
         unsigned accepted = 0, complete = 0;
         int got = DONE;
+        if (how && message_hints(end, how, 8) == message_hints(end, how - 1, 8))
+            continue; /* the same again */
         while (got != -EAGAIN && accepted < SPARE) {
             struct xfer xfer = xfer_of(end, (size_t)(accepted % 1024) * 8, 8);
             uint64_t number = accepted;

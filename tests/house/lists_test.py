@@ -75,6 +75,14 @@ def every_test_in_the_tree_is_run():
     equal(there - run, set())
 
 
+@test
+def every_script_that_measures_is_run_alone_too():
+    alone = {pathlib.PurePath(word).stem for t in TESTS if "--alone" in t["cmd"] for word in t["cmd"]}
+    measuring = {path.stem for path in (SOURCE / "tests/process").glob("*_test.py")
+                 if re.search(r"by_itself=True|^@(tap\.)?alone\b", path.read_text(encoding="utf-8"), re.M)}
+    equal(measuring - alone, set(), "not in the list measuring of tests/process/meson.build")
+
+
 # ---- operations and methods ----
 
 def run_by_processes():

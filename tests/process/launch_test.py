@@ -151,7 +151,7 @@ def a_rank_whose_link_is_cut_is_lost():
 FAULTS = int(os.environ.get("WEFT_TEST_FAULTS", "2"))
 
 
-def unlucky(number):
+def unlucky(number, tries=3):
     """One rank dies or stops, under any launcher, in any round: the others finish and say so."""
     chance = random.Random(number)
     how, rank, when = chance.choice(("kill", "stop")), chance.randrange(1, 4), chance.randrange(1, 4)
@@ -169,6 +169,11 @@ def unlucky(number):
         job = srun("--wait=2", "--kill-on-bad-exit=0", *words, mpi=None if way == "srun" else way,
                    ranks=4)
     job.wait()
+    # Slurm's daemons connect to each other when they first need to: one whose rank is dead by then is gone, and
+    # the other ends the job.
+    if tries > 1 and re.search("mpi/pmix.*Cannot establish", job.err):
+        unlucky(number, tries - 1)
+        return
     check(re.search(rf"^lost rank {rank} in round {when}: ", job.out, re.M), number, way, job)
     there = [int(one) for one in re.findall(r"^rank (\d+) on", job.out, re.M)]
     equal(there, [i for i in range(4) if i != rank], number, way, job)

@@ -508,7 +508,8 @@ def programmed_delay(clock, name=NAME, iters=100000):
         median = statistics.median(samples)
         tap.note(f"minimum {min(samples):.3f}, median {median:.3f}")
         if not SANITIZED:
-            between(median, 1.96, 2.04, "median of a delay of 2 us")
+            # The delay ends with the first look at the clock after it: up to two looks late.
+            between(median, 1.96, 2.1, "median of a delay of 2 us")
 
     undisturbed(attempt, "-d", "null:delay=2us", "--latency-gap", "0", "-n", str(iters),
                 "--report-all", "-c", clock, tool=tap.tool_path(name))

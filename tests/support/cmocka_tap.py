@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# cmocka_tap.py [--alone] PROGRAM [ARGUMENT...]: runs a cmocka program, with --alone while no other test
-# runs, and corrects its TAP: cmocka prints "not ok N # SKIP name" for a skipped test, which meson takes
-# for a failure.
+# cmocka_tap.py PROGRAM [ARGUMENT...]: runs a cmocka program and corrects its TAP: cmocka prints
+# "not ok N # SKIP name" for a skipped test, which meson takes for a failure.
 import re
 import subprocess
 import sys
 
-import quiet
-
-alone = sys.argv[1] == "--alone"
-with quiet.machine(alone):
-    run = subprocess.Popen(sys.argv[1 + alone:], stdout=subprocess.PIPE, text=True, errors="replace")
-    reason = ""
-    for line in run.stdout:
-        skipped = re.match(r"not ok (\d+) # SKIP (.*)", line)
-        if skipped:
-            line = "ok %s - %s # SKIP %s\n" % (skipped.group(1), skipped.group(2), reason)
-        reason = line[2:].strip() if line.startswith("# ") else ""
-        sys.stdout.write(line)
-    code = run.wait()
-sys.exit(1 if code else 0)
+run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True, errors="replace")
+reason = ""
+for line in run.stdout:
+    skipped = re.match(r"not ok (\d+) # SKIP (.*)", line)
+    if skipped:
+        line = "ok %s - %s # SKIP %s\n" % (skipped.group(1), skipped.group(2), reason)
+    reason = line[2:].strip() if line.startswith("# ") else ""
+    sys.stdout.write(line)
+sys.exit(1 if run.wait() else 0)

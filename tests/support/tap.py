@@ -15,7 +15,6 @@ import threading
 import time
 import traceback
 
-import quiet
 
 SANITIZED = os.environ.get("WEFT_SANITIZED", "") not in ("", "0")
 SEPARATOR = "-" * 72
@@ -151,9 +150,11 @@ def _on_signal(number, _frame):
 
 def main(workers=None):
     """Runs everything; --only TEXT (may be repeated) runs the tests whose names contain it, --times
-    says which took longest."""
+    says which took longest. --alone runs what needs the machine to itself, --beside the rest."""
     wanted = [sys.argv[i + 1] for i, word in enumerate(sys.argv[:-1]) if word == "--only"]
     tests = [t for t in _tests if not wanted or any(w.replace("_", " ") in t[0] for w in wanted)]
+    if "--alone" in sys.argv or "--beside" in sys.argv:
+        tests = [t for t in tests if t[3] == ("--alone" in sys.argv)]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _on_signal)
     report = _Report([t[0] for t in tests])
@@ -162,11 +163,10 @@ def main(workers=None):
     seconds = {}
 
     def run(number):
-        _, function, arguments, by_itself = tests[number]
-        with quiet.machine(by_itself):
-            begun = time.monotonic()
-            result = _run_one(function, arguments)
-            seconds[number] = time.monotonic() - begun
+        _, function, arguments, _ = tests[number]
+        begun = time.monotonic()
+        result = _run_one(function, arguments)
+        seconds[number] = time.monotonic() - begun
         report.add(number, result)
 
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
