@@ -154,8 +154,13 @@ verb_function *verb_of(enum verb verb);
 /* Waits of WAIT_MS: goes on while it is true. */
 struct backoff {
     uint64_t last_ms, spent_ms;
+    unsigned turns;
 };
 bool patient(struct backoff *backoff);
+
+/* Lets others run. Beside ends that only poll and yield, a thread that sleeps, as a software NIC's
+ * does, may wait seconds for a CPU: who has polled in vain for a while sleeps too. */
+void give_way(struct backoff *backoff);
 
 /* The next completion, or -ETIMEDOUT. */
 int next_completion(struct end *end, struct completion *completion);

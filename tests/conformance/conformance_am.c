@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,7 +287,7 @@ int am_exchange_run(struct end *end, const struct exchange *x)
         if (!patient(&t.backoff))
             return fail(-ETIMEDOUT, "it stands still: %" PRIu64 " sent, %" PRIu64 " received",
                         t.sent, t.received);
-        sched_yield();
+        give_way(&t.backoff);
         int status = peer_alive(end->peer);
         if (status)
             return status;

@@ -5,7 +5,6 @@
 #include "core/clock.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,9 +120,10 @@ static void perform_cells(struct end *end, const struct form *form, char *area, 
         got = choice.ops->poll(end->handle, &completion, 1);
         assert_true(got >= 0);
         if (!got) {
-            sched_yield();
+            give_way(&backoff);
             continue;
         }
+        backoff.turns = 0;
         assert_int_equal(completion.status, 0);
         assert_int_equal(completion.verb, VERB_ATOMIC);
         assert_true(completion.id < CELLS);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 _Noreturn void target_main(struct peer *peer, struct peer *second);
@@ -100,6 +101,7 @@ int end_connect(struct end *end)
     char digits[33], nonce[33] = "";
     const struct fabric_meeting meeting = {
         .nonce = nonce, .address = &theirs, .keys = &their_key, .count = 1};
+    struct backoff backoff = {0};
     uint64_t since_ms = clock_ms();
     int status = random_digits(digits, sizeof digits);
     if (!status)
@@ -120,6 +122,8 @@ int end_connect(struct end *end)
         status = peer_swap(end->peer, &end->key, &their_key);
     while (!status) {
         status = choice.ops->connect(end->handle, &meeting, &end->remote);
+        if (!status)
+            give_way(&backoff);
         if (!status && clock_ms() - since_ms > WAIT_MS)
             status = fail(-ETIMEDOUT, "connect went on for %d ms", WAIT_MS);
     }
@@ -444,13 +448,22 @@ bool patient(struct backoff *backoff)
     return backoff->spent_ms < WAIT_MS;
 }
 
+void give_way(struct backoff *backoff)
+{
+    enum { POLLS = 100, REST_NS = 50000 };
+    const struct timespec rest = {.tv_nsec = REST_NS};
+    if (++backoff->turns < POLLS)
+        sched_yield();
+    else
+        nanosleep(&rest, NULL);
+}
+
 int next_completion(struct end *end, struct completion *completion)
 {
     struct backoff backoff = {0};
     int got = 0;
-    /* The other end may need this CPU to get on. */
     while (!(got = choice.ops->poll(end->handle, completion, 1)) && patient(&backoff))
-        sched_yield();
+        give_way(&backoff);
     return got < 0 ? got : got ? 0 : -ETIMEDOUT;
 }
 
@@ -463,7 +476,7 @@ int post(struct end *end, enum verb verb, const struct xfer *xfer)
         int lost = choice.ops->poll(end->handle, &completion, 0);
         if (lost < 0)
             return lost;
-        sched_yield();
+        give_way(&backoff);
         got = verb_of(verb)(end->handle, xfer);
     }
     return got;

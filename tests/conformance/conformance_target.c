@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +170,7 @@ static int wait_a_little(struct progress *p)
                     "it stands still: %" PRIu64 " of %" PRIu64 " sent, %" PRIu64 " incomplete, "
                     "%" PRIu64 " of %" PRIu64 " received, %" PRIu64 " posted",
                     p->sent, p->x->out, p->pending, p->received, p->x->in, p->posted);
-    sched_yield();
+    give_way(&p->backoff);
     return peer_alive(p->end->peer);
 }
 
@@ -205,6 +204,7 @@ int exchange_run(struct end *end, const struct exchange *x)
 struct target {
     struct end ends[2];
     int count;
+    struct backoff backoff;
 };
 
 /* What arrived is looked at at once: it does not stay. */
@@ -232,9 +232,11 @@ static int target_progress(void *arg)
         end->kept_head += (unsigned)got;
         came += got;
     }
-    if (!came)
-        sched_yield();
-    return 0;
+    if (came)
+        target->backoff = (struct backoff){0};
+    else
+        give_way(&target->backoff);
+    return !came; /* a question may have come meanwhile */
 }
 
 static int take_completion(struct end *end, struct completion *completion, uint64_t *sum)
