@@ -4,7 +4,12 @@
 
 #include <time.h>
 
-enum { WORDS = WEFT_C_CQ_CMD_SIZE / sizeof(uint64_t), TRIES = 4096, PATIENCE_MS = 2000 };
+enum {
+    WORDS = WEFT_C_CQ_CMD_SIZE / sizeof(uint64_t),
+    TRIES = 4096,
+    PATIENCE_MS = 2000,
+    REST_NS = 50000
+};
 
 uint64_t weft_cxi_now_ms(void)
 {
@@ -13,14 +18,19 @@ uint64_t weft_cxi_now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Waits for an answer of our own NIC, which takes microseconds. */
+/* Waits for an answer of our own NIC, which takes microseconds. If it takes long, it may need this
+ * CPU; and there is a look after the time is over, because we may not have run for all of it. */
 static int await(struct weft_cxi *cxi, const unsigned *came, const char *what)
 {
-    uint64_t until = weft_cxi_now_ms() + PATIENCE_MS;
+    const struct timespec rest = {.tv_nsec = REST_NS};
+    uint64_t since = weft_cxi_now_ms(), waited = 0;
     while (!*came && !cxi->lost) {
-        weft_cxi_progress(cxi);
-        if (weft_cxi_now_ms() > until)
+        if (waited > PATIENCE_MS)
             return weft_cxi_host->fail(-ETIMEDOUT, "cxi: the NIC does not say that %s", what);
+        waited = weft_cxi_now_ms() - since;
+        if (waited)
+            nanosleep(&rest, NULL);
+        weft_cxi_progress(cxi);
     }
     return *came ? 0 : weft_cxi_host->fail(cxi->lost, "cxi: %s", cxi->reason);
 }
