@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# embed.sh NAME FILE: prints C source: the text of FILE as the string NAME, its SHA-256 as NAME_hash.
+# embed.sh NAME FILE...: prints C source: the text of the files as the string NAME, its SHA-256 as NAME_hash.
+name=$1
+shift
 echo '#include "study/plot.h"'
-echo "const char $1[] ="
-sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' "$2"
+echo "const char $name[] ="
+sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' "$@"
 echo ';'
-echo "const char $1_hash[] = \"$(sha256sum <"$2" | cut -c 1-64)\";"
+echo "const char ${name}_hash[] = \"$(cat "$@" | sha256sum | cut -c 1-64)\";"

@@ -261,7 +261,7 @@ int option_incidental(const char *name);
 void page_open(const char *title, FILE *out);
 void page_end(FILE *out);
 
-/* Generated from plot.css, file.css, page.css and page.js by the build. */
+/* Generated from the .css files and page.js by the build. */
 extern const char plot_style[], file_style[], page_style[], page_script[], page_script_hash[];
 
 #endif

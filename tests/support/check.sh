@@ -12,7 +12,7 @@ TSAN_OPTIONS=halt_on_error=1
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 broken=0
 folders=
-more=$(($(nproc) + 1)) # tests at once: most wait more than they compute
+more=$(($(nproc) + 2)) # tests at once: most wait more than they compute
 
 # run FOLDER TARGET NAME [setup words...] -- [test words...]
 run() {
