@@ -14,7 +14,7 @@ _Noreturn void target_main(struct peer *peer, struct peer *second);
 
 /* ---- messages both ways at once ---- */
 
-enum { TEXT = 1 << 17, OUT_AT = 1 << 19, WINDOW_MOST = 64, INTERVAL = 100 };
+enum { TEXT = 1 << 17, OUT_AT = 1 << 19, WINDOW_MOST = 64, INTERVAL = 100, POLLS = 4 };
 static const uint64_t said = UINT64_MAX; /* the id of a single message, which nobody waits for */
 
 struct progress {
@@ -214,11 +214,10 @@ static uint64_t digest_of(const struct completion *completion)
     return arrival ? digest(completion->data, completion->length) : 0;
 }
 
-/* Polls while it listens: what completes is kept until it is asked for. That the other end is lost
- * is no error here: it may have left with operations under way, and be about to say so. */
-static int target_progress(void *arg)
+/* What completes is kept until it is asked for. That the other end is lost is no error here: it may
+ * have left with operations under way, and be about to say so. */
+static int target_poll(struct target *target)
 {
-    struct target *target = arg;
     int came = 0;
     for (int i = 0; i < target->count; i++) {
         struct end *end = &target->ends[i];
@@ -232,6 +231,14 @@ static int target_progress(void *arg)
         end->kept_head += (unsigned)got;
         came += got;
     }
+    return came;
+}
+
+/* Polls while it listens. */
+static int target_progress(void *arg)
+{
+    struct target *target = arg;
+    int came = target_poll(target);
     if (came)
         target->backoff = (struct backoff){0};
     else
@@ -411,6 +418,9 @@ static int target_serve(struct target *target)
         int status = peer_recv(end->peer, &ask, polls ? target_progress : NULL, target);
         if (status)
             return status;
+        /* Also if it is asked so quickly that it never waits. */
+        for (int i = 0; polls && i < POLLS; i++)
+            target_poll(target);
         char what[32] = "";
         snprintf(what, sizeof what, "%.*s", (int)strcspn(ask.bytes, "="), ask.bytes);
         if (strcmp(what, "go") == 0)

@@ -405,7 +405,7 @@ def kills_an_end(victim, *args, env=None):
     """ucx_perftest with these arguments: once it measures, one end is killed, and the other ends."""
     tool = tool_path("ucx_perftest")
     server = Server(tool, *args[:args.index("-t")], env=env)
-    client = Client(tool, server, *args, "-n", "0", "--timeout", "2", "-w", "10", env=env)
+    client = Client(tool, server, *args, "-n", "0", "--timeout", "5", "-w", "10", env=env)
     client.wait_for(r"^\| # iterations .*\n\+-.*\+$")
     hit, other = (client, server) if victim == "client" else (server, client)
     hit.kill()
