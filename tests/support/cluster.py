@@ -62,7 +62,7 @@ SwitchType=switch/none
 TopologyPlugin=topology/tree
 TaskPlugin=task/none
 SchedulerType=sched/builtin
-SelectType=select/linear
+SelectType={select}
 KillWait=2
 MinJobAge=5
 SlurmctldTimeout=30
@@ -122,8 +122,10 @@ class Cluster:
         version = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=False,
                                  timeout=20)
         old = version.stdout.split()[-1:] < ["23.11"]
+        # And newer ones give out whole nodes along a tree of switches only by the second of these.
+        select = "select/linear" if old else "select/cons_tres"
         self._write("cgroup.conf", f"CgroupPlugin={'cgroup/v1' if old else 'disabled'}\n")
-        self._write("slurm.conf", CONF.format(at=self.at, head="weft-head") + nodes +
+        self._write("slurm.conf", CONF.format(at=self.at, head="weft-head", select=select) + nodes +
                     f"PartitionName=all Nodes=n[0-{last}] Default=YES MaxTime=INFINITE State=UP\n")
         switches = "".join(f"SwitchName=s{i} Nodes=n[{2 * i}-{2 * i + 1}]\n"
                            for i in range(self.count // 2))
