@@ -11,7 +11,7 @@ import sys
 sys.dont_write_bytecode = True
 import tap
 import transcripts
-from tap import (Process, Traces, check, ended, equal, header_value, lines_of, mask_fields,
+from tap import (Process, Traces, alone, check, ended, equal, header_value, lines_of, mask_fields,
                  one_sentence, run, sentences, test)
 
 NAME = "cxi_gpu_loopback_bw"
@@ -51,7 +51,7 @@ for _name in ("system", "duration", "gpu", "one_gpu"):
     tap.add(f"the transcript of {_name}", transcript, _name)
 
 
-@test
+@alone
 def bandwidth_is_payload_by_time():
     process = ended(run(TOOL, "-i", "3", "-n", "640", "-d", "null:delay=20ms"), 0)
     size, count, gbits, packets = map(float, lines_of(process.out)[-2].split())
@@ -183,7 +183,7 @@ def a_signal_ends_it_with_what_was_measured():
     traces.nothing()
 
 
-@test
+@alone
 def what_takes_longer_than_the_timeout_ends_it():
     process = ended(run(TOOL, *QUICK, "-d", "null:delay=9s", "--timeout", "1"), 4)
     check("did not complete within 1 s" in process.err, process)
