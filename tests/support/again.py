@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # again.py LOG: prints the names of the tests that failed, one a line, if it is worth running them again alone:
-# not if a sanitizer spoke, which is no matter of the machine's load, and not if many failed. Leaks alone are
+# not if a sanitizer or the C library's heap spoke or a program crashed, which is no matter of the machine's
+# load, and not if many failed. Leaks alone are
 # no such word where a check failed: a test that ends in the middle frees nothing.
 import json
 import re
 import sys
 
 MOST = 6
-REAL = re.compile(r"ERROR: AddressSanitizer|(Thread|UndefinedBehavior)Sanitizer|runtime error: ")
+REAL = re.compile(r"ERROR: AddressSanitizer|(Thread|UndefinedBehavior)Sanitizer|runtime error: |"
+                  r"(free|malloc|realloc)\(\): |corrupted|Segmentation fault|stack smashing")
 LEAK = re.compile(r"ERROR: LeakSanitizer")
 CHECK = re.compile(r"^not ok (?!.*# SKIP)", re.MULTILINE)
 

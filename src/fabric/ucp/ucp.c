@@ -112,8 +112,7 @@ int weft_ucp_renew(struct weft_ucp *u)
     return weft_ucp_refuse(u, "a worker", status);
 }
 
-/* Without error handling an endpoint cannot be closed with requests under way, and UCX ends the
- * process if its worker is destroyed then: such a worker is kept, and never used again. */
+/* A worker that cannot be destroyed is kept, and never used again. */
 struct relic {
     struct relic *next;
     ucp_worker_h worker;
@@ -174,6 +173,16 @@ static void drain(struct weft_ucp *u)
     }
 }
 
+/* Without error handling an endpoint cannot be closed with requests under way, and UCX ends the
+ * process if its worker is destroyed then. With it, UCX 1.18 frees twice what the end of a request
+ * on registered memory has put off. A network has to be told of the end: there it is closed. */
+static bool can_destroy(const struct weft_ucp *u)
+{
+    if (!u->peer_errors)
+        return !u->taken;
+    return !u->port.shared || u->taken <= u->receives;
+}
+
 /* What the worker takes along is complete, and nobody asks for it. On a network the other end would
  * take the end of the connection for a loss: only our word that we leave is waited for. */
 static int end_worker(struct weft_ucp *u)
@@ -186,11 +195,11 @@ static int end_worker(struct weft_ucp *u)
     u->draining = true;
     if (u->port.shared || idle)
         drain(u);
-    if (u->peer_errors)
-        close_endpoint(u);
-    if (u->taken && !u->peer_errors) {
+    if (!can_destroy(u)) {
         keep_relic(u);
     } else {
+        if (u->peer_errors)
+            close_endpoint(u);
         for (int i = 0; i < u->remote_count; i++)
             if (u->remotes[i].rkey)
                 ucp_rkey_destroy(u->remotes[i].rkey);
