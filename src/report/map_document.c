@@ -167,6 +167,8 @@ static int write_pairs(struct json *j, const struct map_record *r)
         count = count < MAP_WORST_PAIRS ? count : MAP_WORST_PAIRS;
     }
     json_count(j, "pairs_measured", r->first.count);
+    json_count(j, "pairs_unresolved", r->unresolved);
+    json_number(j, "resolution_us", r->unresolved ? (double)r->resolution_us : NAN);
     json_open(j, "pairs", '[');
     for (size_t i = 0; i < count; i++)
         write_cell(j, &order[i]);

@@ -57,6 +57,12 @@ static int print_pairs(const struct map_record *r, FILE *out)
             fprintf(out, "; noise of a pair %.1f %%", 100 * r->model->noise);
         fputc('\n', out);
     }
+    if (r->unresolved) {
+        unit_us((double)r->resolution_us, text[0], sizeof text[0]);
+        fprintf(out,
+                "Not resolved: %zu of %zu pairs; the clock cannot tell medians below %s us apart\n",
+                r->unresolved, count, text[0]);
+    }
     free(medians);
     return 0;
 }

@@ -53,6 +53,8 @@ struct map_record {
     uint32_t *group_of;
     bool *struck; /* per node */
     struct map_cells first, second, third;
+    size_t unresolved;   /* of the first: the clock does not resolve their medians, */
+    float resolution_us; /* and they count as so long */
     struct map_histogram *histograms; /* per node */
     const struct map_model *model;
     const struct map_verdicts *verdicts;

@@ -90,6 +90,7 @@ struct map_value {
     int32_t status;
     char why[MAP_REASON];
     struct map_cell cell; /* count is 0: it has measured nothing */
+    float unresolved_us;  /* the clock cannot tell the median from this; 0: it can */
     uint32_t entries;
     struct map_entry {
         uint32_t bucket, count;

@@ -150,6 +150,10 @@ static int take_cell(struct map_lead *l, const struct map_value *v)
     struct map_cell cell = v->cell;
     cell.round = l->rank->at.round;
     int status = map_cells_add(stages[l->rank->at.stage], &cell);
+    if (!status && v->unresolved_us > 0 && l->rank->at.stage == MAP_FIRST) {
+        r->unresolved++;
+        r->resolution_us = fmaxf(r->resolution_us, v->unresolved_us);
+    }
     for (uint32_t i = 0; i < v->entries && !status && l->rank->at.stage == MAP_FIRST; i++) {
         uint32_t bucket = v->list[i].bucket < MAP_BUCKETS ? v->list[i].bucket : MAP_BUCKETS - 1;
         r->histograms[cell.a].buckets[bucket] += v->list[i].count;

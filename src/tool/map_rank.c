@@ -15,16 +15,19 @@ struct catcher {
     bool latency; /* samples are what is wanted; otherwise the time per operation */
 };
 
+/* What the clock cannot resolve counts as what it can: pairs do not differ by it. */
+
 /* Samples in units of the figure, into compact buckets. */
 static void add_histogram(struct map_value *v, const struct result *r)
 {
+    double least_ps = r->sampling.resolution_ns * 1e3;
     uint32_t last = UINT32_MAX;
     for (size_t i = 0; i < STATS_BUCKETS; i++) {
         double low, high;
         if (!r->stats->buckets[i])
             continue;
         stats_bounds(i, &low, &high);
-        uint64_t ps = (uint64_t)((low + high) / 2 * r->us_per_unit * 1e6);
+        uint64_t ps = (uint64_t)fmax((low + high) / 2 * r->us_per_unit * 1e6, least_ps);
         uint32_t bucket = (uint32_t)(stats_bucket(ps) >> MAP_SHIFT);
         if (bucket != last && v->entries < MAP_BUCKETS)
             v->list[v->entries++] = (struct map_entry){.bucket = bucket};
@@ -36,13 +39,14 @@ static void add_histogram(struct map_value *v, const struct result *r)
 static void note_samples(struct map_value *v, const struct result *r)
 {
     const struct stats *s = r->stats;
-    double p99;
+    double least_us = r->sampling.resolution_ns / 1000, p99;
     if (stats_percentile(s, 0.99, &p99))
         p99 = (double)s->max_ps;
-    v->cell.min_us = (float)((double)s->min_ps * r->us_per_unit);
-    v->cell.p50_us = (float)(stats_median_ps(s) * r->us_per_unit);
-    v->cell.p99_us = (float)(p99 * r->us_per_unit);
-    v->cell.max_us = (float)((double)s->max_ps * r->us_per_unit);
+    v->cell.min_us = (float)fmax((double)s->min_ps * r->us_per_unit, least_us);
+    v->cell.p50_us = (float)fmax(stats_median_ps(s) * r->us_per_unit, least_us);
+    v->cell.p99_us = (float)fmax(p99 * r->us_per_unit, least_us);
+    v->cell.max_us = (float)fmax((double)s->max_ps * r->us_per_unit, least_us);
+    v->unresolved_us = r->sampling.resolved ? 0 : (float)least_us;
     v->cell.count = s->count < UINT32_MAX ? (uint32_t)s->count : UINT32_MAX;
     add_histogram(v, r);
 }

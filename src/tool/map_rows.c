@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weft map: its tests, its options, and what they come to. */
 #include "tool/map.h"
+#include "tool/perftest.h"
 #include "tool/weft.h"
 
 #include <errno.h>
@@ -9,30 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One line per test: name, op, method. */
-#define TESTS(TEST)                                                                                \
-    TEST("send_lat", "send", "latency")                                                            \
-    TEST("write_lat", "write", "latency")                                                          \
-    TEST("read_lat", "read", "latency")                                                            \
-    TEST("atomic_lat", "atomic", "latency")                                                        \
-    TEST("put_lat", "write", "ping-pong")                                                          \
-    TEST("am_lat", "am", "ping-pong")                                                              \
-    TEST("tag_lat", "tag", "ping-pong")                                                            \
-    TEST("put_bw", "write", "stream")                                                              \
-    TEST("get_bw", "read", "stream")                                                               \
-    TEST("am_bw", "am", "stream")                                                                  \
-    TEST("tag_bw", "tag", "stream")                                                                \
-    TEST("write_bw", "write", "list")                                                              \
-    TEST("read_bw", "read", "list")                                                                \
-    TEST("send_bw", "send", "list")
+/* Those of the CXI tools, and those of ucx_perftest. */
+#define CXI_TESTS(TEST)                                                                            \
+    TEST(send_lat, "send", "latency", NULL, 0, 1, NULL)                                            \
+    TEST(write_lat, "write", "latency", NULL, 0, 1, NULL)                                          \
+    TEST(read_lat, "read", "latency", NULL, 0, 1, NULL)                                            \
+    TEST(atomic_lat, "atomic", "latency", "SUM", 0, 1, NULL)                                       \
+    TEST(write_bw, "write", "list", NULL, 0, 1, NULL)                                              \
+    TEST(read_bw, "read", "list", NULL, 0, 1, NULL)                                                \
+    TEST(send_bw, "send", "list", NULL, 0, 1, NULL)                                                \
+    TEST(atomic_bw, "atomic", "list", "SUM", 0, 1, NULL)
 
-#define AS_TEST(test_name, test_op, test_method) {.op = (test_op), .method = (test_method)},
-#define AS_NAME(test_name, test_op, test_method) (test_name),
-
-static const struct {
-    const char *op, *method;
-} tests[] = {TESTS(AS_TEST)};
-const char *const map_test_names[] = {TESTS(AS_NAME) NULL};
+static const struct perf_test tests[] = {
+#define TEST PERF_TEST_ROW
+    CXI_TESTS(TEST)
+#include "tool/tests.def"
+#undef TEST
+};
+const char *const map_test_names[] = {
+#define TEST PERF_TEST_NAME
+    CXI_TESTS(TEST)
+#include "tool/tests.def"
+#undef TEST
+        NULL};
 
 #define FIELD(member) .field = offsetof(struct map_options, member)
 #define OF(row)       .of = (&spec_rows[SPEC_##row])
@@ -45,8 +45,8 @@ const struct opt map_rows[] = {
     {.letter = 's', .name = "size", OF(SIZE), .fallback = "8", .word = "BYTES", .takes = 1,
      .help = "Size of an operation (default: {default})"},
     {.letter = 'd', .name = "device", .type = OPT_TEXT, FIELD(device), .max = FABRIC_DEVICE_MAX,
-     .word = "DEV", .takes = 1,
-     .help = "Device of every rank; %r stands for its number"},
+     .fallback = "cxi0", .word = "DEV", .takes = 1,
+     .help = "Device of every rank; %r stands for its number\n(default: {default})"},
     {.letter = 'n', .name = "iters", OF(ITERATIONS), .min = 1, .max = UINT32_MAX, .fallback = "0",
      .word = "N", .takes = 1,
      .help = "Each pair measures so many operations, instead of\n--slot"},
@@ -105,20 +105,10 @@ static bool given(const struct opt_set *set, const char *name)
     return opt_origin(set, opt_find(set, name)) == OPT_BY_USER;
 }
 
-static int assign(struct spec *spec, enum spec_row row, const char *text)
-{
-    struct opt_set set = {.rows = spec_rows, .base = spec};
-    return opt_assign(&set, &spec_rows[row], text, OPT_BY_DEFAULT);
-}
-
 static int settle_spec(struct map_options *o, const struct opt_set *set)
 {
     struct spec *spec = &o->spec;
-    int status = assign(spec, SPEC_OP, tests[o->test - 1].op);
-    if (!status)
-        status = assign(spec, SPEC_METHOD, tests[o->test - 1].method);
-    if (status)
-        return status;
+    const struct perf_test *test = &tests[o->test - 1];
     if (spec->size.min != spec->size.max)
         return fail(-EINVAL, "--size: a map is of one size, not of a range");
     if (given(set, "iters") && given(set, "slot"))
@@ -131,10 +121,14 @@ static int settle_spec(struct map_options *o, const struct opt_set *set)
     spec->pace.gap_ns = 0;
     if (spec->size.max > spec->data.most)
         spec->data.most = spec->size.max;
-    if (strcmp(tests[o->test - 1].op, "atomic") == 0)
-        spec->amo.type = AMO_UINT64 + 1;
+    spec->pace.outstanding = test->outstanding;
+    int status = perf_test_apply(spec, test);
+    if (spec->data.apart)
+        spec->data.am_header = 0;
+    if (spec->data.apart && !given(set, "device"))
+        snprintf(o->device, sizeof o->device, "ucp");
     spec_settle(spec);
-    return spec_check(spec);
+    return status ? status : spec_check(spec);
 }
 
 /* "16+32", "all+16", "16". */

@@ -51,8 +51,23 @@ struct perf_test {
 /* UCP: of UCX's protocol layer; LAYER: transports of UCX's that are named are that layer's. */
 enum { PERF_FETCHES = 1, PERF_SYNC = 2, PERF_LAYER = 4, PERF_UCP = 8 | PERF_LAYER };
 
-extern const struct perf_test perf_tests[];
+#define PERF_TEST_ROW(test_name, test_op, test_method, test_amo, test_kind, most, words)           \
+    {.name = #test_name,                                                                           \
+     .what = (words),                                                                              \
+     .op = (test_op),                                                                              \
+     .method = (test_method),                                                                      \
+     .amo = (test_amo),                                                                            \
+     .kind = (test_kind),                                                                          \
+     .outstanding = (most)},
+#define PERF_TEST_NAME(test_name, test_op, test_method, test_amo, test_kind, most, words)          \
+#test_name,
+
+extern const struct perf_test perf_tests[]; /* of tests.def */
 extern const char *const perf_test_names[];
+
+/* What a test says of the spec, whose size is known. */
+int perf_test_apply(struct spec *spec, const struct perf_test *test);
+
 extern const struct opt perf_rows[];
 
 /* The help text: options of the first releases of UCX, and the others. */

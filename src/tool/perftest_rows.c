@@ -10,59 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One line per test, the names of the choice and the rows of the help text: op, method, atomic,
- * what else it is, and how many are outstanding unless -O says so. */
-#define TESTS(TEST)                                                                                \
-    TEST("am_lat", "am", "ping-pong", NULL, 0, 1, "active message latency.")                       \
-    TEST("put_lat", "write", "ping-pong", NULL, 0, 1, "put latency.")                              \
-    TEST("add_lat", "atomic", "ping-pong", "SUM", 0, 1, "atomic add latency.")                     \
-    TEST("get", "read", "stream", NULL, 0, 1, "get latency / bandwidth / message rate.")           \
-    TEST("fadd", "atomic", "stream", "SUM", PERF_FETCHES, 1,                                       \
-         "atomic fetch-and-add latency / message rate.")                                           \
-    TEST("swap", "atomic", "stream", "SWAP", PERF_FETCHES, 1,                                      \
-         "atomic swap latency / message rate.")                                                    \
-    TEST("cswap", "atomic", "stream", "CSWAP", PERF_FETCHES, 1,                                    \
-         "atomic compare-and-swap latency / message rate.")                                        \
-    TEST("am_bw", "am", "stream", NULL, 0, 1, "active message bandwidth / message rate.")          \
-    TEST("put_bw", "write", "stream", NULL, 0, 1, "put bandwidth / message rate.")                 \
-    TEST("get_bw", "read", "stream", NULL, 0, 32, "get bandwidth / message rate.")                 \
-    TEST("add_mr", "atomic", "stream", "SUM", 0, 1, "atomic add message rate.")                    \
-    TEST("tag_lat", "tag", "ping-pong", NULL, PERF_LAYER, 1, "tagged message latency.")            \
-    TEST("tag_bw", "tag", "stream", NULL, PERF_LAYER, 32,                                          \
-         "tagged message bandwidth / message rate.")                                               \
-    TEST("tag_sync_lat", "tag", "ping-pong", NULL, PERF_SYNC | PERF_LAYER, 1,                      \
-         "synchronous tagged message latency.")                                                    \
-    TEST("tag_sync_bw", "tag", "stream", NULL, PERF_SYNC | PERF_LAYER, 32,                         \
-         "synchronous tagged message bandwidth / message rate.")                                   \
-    TEST("stream_lat", "stream", "ping-pong", NULL, PERF_UCP, 1, "stream latency.")                \
-    TEST("stream_bw", "stream", "stream", NULL, PERF_UCP, 1, "stream bandwidth.")                  \
-    TEST("ucp_am_lat", "am", "ping-pong", NULL, PERF_UCP, 1, "UCP active message latency.")        \
-    TEST("ucp_am_bw", "am", "stream", NULL, PERF_UCP, 32,                                          \
-         "UCP active message bandwidth / message rate.")                                           \
-    TEST("ucp_put_lat", "write", "ping-pong", NULL, PERF_UCP, 1, "UCP put latency.")               \
-    TEST("ucp_put_bw", "write", "stream", NULL, PERF_UCP, 32, "UCP put bandwidth / message rate.") \
-    TEST("ucp_get", "read", "stream", NULL, PERF_UCP, 1,                                           \
-         "UCP get latency / bandwidth / message rate.")                                            \
-    TEST("ucp_add", "atomic", "stream", "SUM", PERF_UCP, 1, "UCP atomic add message rate.")        \
-    TEST("ucp_fadd", "atomic", "stream", "SUM", PERF_UCP | PERF_FETCHES, 1,                        \
-         "UCP atomic fetch-and-add latency / message rate.")                                       \
-    TEST("ucp_swap", "atomic", "stream", "SWAP", PERF_UCP | PERF_FETCHES, 1,                       \
-         "UCP atomic swap latency / message rate.")                                                \
-    TEST("ucp_cswap", "atomic", "stream", "CSWAP", PERF_UCP | PERF_FETCHES, 1,                     \
-         "UCP atomic compare-and-swap latency / message rate.")
-
-#define AS_TEST(test_name, test_op, test_method, test_amo, test_kind, most, words)                 \
-    {.name = (test_name),                                                                          \
-     .what = (words),                                                                              \
-     .op = (test_op),                                                                              \
-     .method = (test_method),                                                                      \
-     .amo = (test_amo),                                                                            \
-     .kind = (test_kind),                                                                          \
-     .outstanding = (most)},
-#define AS_NAME(test_name, test_op, test_method, test_amo, test_kind, most, words) (test_name),
-
-const struct perf_test perf_tests[] = {TESTS(AS_TEST){0}};
-const char *const perf_test_names[] = {TESTS(AS_NAME) NULL};
+const struct perf_test perf_tests[] = {
+#define TEST PERF_TEST_ROW
+#include "tool/tests.def"
+#undef TEST
+    {0}};
+const char *const perf_test_names[] = {
+#define TEST PERF_TEST_NAME
+#include "tool/tests.def"
+#undef TEST
+    NULL};
 
 static const char *const layout_words[] = {"Use short messages API (cannot used for get).",
                                            "Use copy-out API (cannot used for atomics).",

@@ -166,14 +166,26 @@ static int settle_atomic(struct spec *spec, const struct perf_test *test)
 }
 
 /* In UCX's protocol layer a header is not part of the size, and there is none unless asked for. */
-static void settle_header(struct opt_set *set, const struct perf_test *test)
+static void settle_header(struct opt_set *set)
 {
     struct perftest *o = set->base;
-    o->spec.data.apart = test->kind & PERF_UCP & ~PERF_LAYER;
     if (!o->spec.data.apart || opt_origin(set, opt_find(set, "am-header")) == OPT_BY_USER)
         return;
     o->spec.data.am_header = 0;
     opt_resolved(set, "am-header", "test");
+}
+
+int perf_test_apply(struct spec *spec, const struct perf_test *test)
+{
+    int status = assign(spec, SPEC_OP, test->op);
+    if (!status)
+        status = assign(spec, SPEC_METHOD, test->method);
+    if (!status)
+        status = assign(spec, SPEC_AMO_OP, test->amo);
+    spec->amo.fetching = test->kind & PERF_FETCHES;
+    spec->tag.sync = test->kind & PERF_SYNC;
+    spec->data.apart = test->kind & PERF_UCP & ~PERF_LAYER;
+    return status ? status : settle_atomic(spec, test);
 }
 
 int perf_settle(struct opt_set *set)
@@ -197,21 +209,13 @@ int perf_settle(struct opt_set *set)
     settle_pieces(spec, o);
     settle_tunes(spec, o);
     spec->local.ignore_mismatch = spec->local.ucx_words = true;
-    spec->amo.fetching = test->kind & PERF_FETCHES;
-    spec->tag.sync = test->kind & PERF_SYNC;
     spec->waits.events = o->wait_mode == PERF_WAIT_SLEEP;
     spec->data.lend = o->stream_mode == PERF_STREAM_LENDS;
-    settle_header(set, test);
-    int status = assign(spec, SPEC_OP, test->op);
-    if (!status)
-        status = assign(spec, SPEC_METHOD, test->method);
-    if (!status)
-        status = assign(spec, SPEC_AMO_OP, test->amo);
+    int status = perf_test_apply(spec, test);
+    settle_header(set);
     if (!status && spec->both_ways && !method_of(spec)->both_ways)
         status = fail(-EINVAL, "--bidir is for streams: %s goes there and back anyway", test->name);
     if (!status && op_of(spec)->verb != VERB_TSEND && (spec->tag.wildcard || spec->tag.unexpected))
         status = fail(-EINVAL, "-C and -U are for tagged messages: %s has none", test->name);
-    if (!status)
-        status = settle_atomic(spec, test);
     return status ? status : spec_check(spec);
 }

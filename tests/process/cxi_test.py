@@ -120,6 +120,16 @@ def pairs_on_two_nics_have_the_counters_of_each():
         equal([end["deltas"] for end in ends.values()], [{"hni_sts_rx_ok_octets": 0}] * 2)
 
 
+@test
+def a_map_has_its_groups_from_the_switches():
+    process = run(tap.tool_path("weft"), "map", "--local", "4", "-d", "cxi:cxi%r", "--groups", "switch",
+                  "-n", "5", "--timeout", "60", "--json", "-", env=nics(CASSINI_DEVICES="4"), limit=120)
+    document = schema.read(process.out, "weft-map")
+    equal(document["groups"], ["switch 0x68", "switch 0x69"], process)
+    equal([node["group"] for node in document["nodes"]],
+          [name for name in document["groups"] for _ in range(2)], process)
+
+
 # ---- GPUs: their memory is mapped as a dma-buf ----
 
 def on_gpus(word, *args, code=0, **more):

@@ -25,8 +25,4 @@ def loopback_tools(tools_def):
 
 def perf_tests(source):
     """[(name, op, method)] of ucx_perftest, from the table that its help is made of."""
-    text = (pathlib.Path(source) / "src/tool/perftest_rows.c").read_text(encoding="utf-8")
-    found = re.findall(r'^    TEST\("(\w+)", "([\w-]+)", "([\w-]+)"', text, re.M)
-    if not found:
-        raise ValueError("no test of ucx_perftest is found")
-    return found
+    return [(name, *words[:2]) for _, name, words in entries(pathlib.Path(source) / "src/tool/tests.def", "TEST")]

@@ -68,7 +68,7 @@ static unsigned revision(void)
 static struct weft_cxil_devinfo describe(uint32_t id)
 {
     struct weft_cxil_devinfo info = {.dev_id = id,
-                                     .nid = FIRST_NID + id,
+                                     .nid = FIRST_NID + id % 2 + id / 2 * PORTS,
                                      .pid_bits = PID_BITS,
                                      .pid_count = PIDS,
                                      .pid_granule = INDICES,

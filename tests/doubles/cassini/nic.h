@@ -35,7 +35,8 @@ enum {
     PID_BITS = 9,
     PIDS = 511,
     PULL_INDEX = 255,
-    FIRST_NID = 0x1a20,
+    FIRST_NID = 0x1a20, /* two NICs are on a switch */
+    PORTS = 64,         /* addresses of a switch */
     MTU = 32768,
     LAUNCH_PAGE = 4096,
     QUEUED_MOST = 256 /* packets, after which commands wait */
