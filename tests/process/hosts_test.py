@@ -2,26 +2,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """hosts_test.py BUILD: two hosts, as network namespaces that this test makes and takes away: joined
 by a veth pair, and, to know the delay of a link, by two TUN devices and a forwarder that holds every
-packet for two milliseconds. Shared memory crosses namespaces, so every test looks at which fabric
-carried it."""
-import ctypes
-import fcntl
-import heapq
+packet for two milliseconds. Three hosts around a hub make a map, one of them behind such a forwarder.
+Shared memory crosses namespaces, so every test looks at which fabric carried it."""
+import json
 import os
 import re
-import select
 import statistics
-import struct
 import threading
 import time
 
 import netns
 import tap
 from netns import inside, ip
-from tap import Client, Server, check, ended, header_value, skip
+from tap import Client, Server, check, ended, equal, header_value, skip
 
 HERE, THERE = f"weft-a{os.getpid()}", f"weft-b{os.getpid()}"
 SLOW_HERE, SLOW_THERE = f"weft-c{os.getpid()}", f"weft-d{os.getpid()}"
+HUB, STAR = f"weft-h{os.getpid()}", [f"weft-{letter}{os.getpid()}" for letter in "efg"]
 DELAY_S = 0.002
 TIMEOUT = ("--timeout", "3")
 CXI = ("cxi_write_lat", "cxi_read_lat", "cxi_send_lat", "cxi_atomic_lat")
@@ -196,63 +193,6 @@ def a_server_that_is_killed_ends_the_client():
 
 # ---- a link with a known delay ----
 
-CLONE_NEWNET, TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x40000000, 0x400454CA, 0x0001, 0x1000
-
-
-def tun_in(name, device):
-    """A TUN device that lives in that namespace: its descriptor."""
-    made = []
-
-    def enter():
-        # Only this thread goes there.
-        libc = ctypes.CDLL(None, use_errno=True)
-        with open(f"/var/run/netns/{name}", "rb") as place:
-            if libc.setns(place.fileno(), CLONE_NEWNET):
-                return
-        fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH14x", device.encode(), IFF_TUN | IFF_NO_PI))
-        made.append(fd)
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    if not made:
-        skip("no TUN device can be made here")
-    return made[0]
-
-
-class Forwarder(threading.Thread):
-    """Holds every packet for the delay, then hands it to the other side."""
-
-    def __init__(self, one, two):
-        super().__init__(daemon=True)
-        self.other = {one: two, two: one}
-        self.held, self.count, self.over = [], 0, False
-        self.late_s = []
-
-    def run(self):
-        while not self.over:
-            now = time.monotonic()
-            while self.held and self.held[0][0] <= now:
-                due, _, to, packet = heapq.heappop(self.held)
-                self.late_s.append(now - due)
-                try:
-                    os.write(to, packet)
-                except OSError:
-                    pass
-            wait = min(0.05, max(0, self.held[0][0] - now)) if self.held else 0.05
-            for fd in select.select(list(self.other), [], [], wait)[0]:
-                self.take(fd)
-
-    def take(self, fd):
-        try:
-            packet = os.read(fd, 65536)
-        except OSError:
-            return
-        self.count += 1
-        heapq.heappush(self.held, (time.monotonic() + DELAY_S, self.count, self.other[fd], packet))
-
-
 def slow_hosts():
     if "slow" in _made:
         return
@@ -260,15 +200,12 @@ def slow_hosts():
     ends = []
     for name, number, other in ((SLOW_HERE, 1, 2), (SLOW_THERE, 2, 1)):
         ip("netns", "add", name)
-        ends.append(tun_in(name, "weftt"))
+        ends.append(netns.tun_in(name, "weftt"))
         ip("-n", name, "link", "set", "lo", "up")
         ip("-n", name, "addr", "add", f"10.98.0.{number}", "peer", f"10.98.0.{other}", "dev",
            "weftt")
         ip("-n", name, "link", "set", "weftt", "mtu", "9000", "up")
-    forwarder = Forwarder(*ends)
-    forwarder.start()
-    tap.at_exit(lambda: setattr(forwarder, "over", True))
-    _made["slow"] = forwarder
+    _made["slow"] = netns.Forwarder(*ends, DELAY_S)
 
 
 def a_known_delay_is_read(tool, legs, *args):
@@ -298,6 +235,63 @@ def a_known_delay_is_read(tool, legs, *args):
 for _tool, _legs in (("cxi_send_lat", 1), ("cxi_read_lat", 2), ("cxi_write_lat", 2)):
     tap.add(f"{_tool} reads a delay of 2 ms a way as {2 * _legs} ms", a_known_delay_is_read, _tool,
             _legs, by_itself=True)
+
+
+# ---- a map of three hosts, one of them far away ----
+
+def star():
+    if "star" not in _made:
+        _made["star"] = netns.Star(HUB, STAR, DELAY_S)
+    return _made["star"]
+
+
+def map_of_the_star(device):
+    """{hosts of a pair: what was measured}, by a leader on the hub."""
+    path = os.path.join(tap.folder(), "map.json")
+    process = tap.run(*inside(HUB), tap.tool_path("weft"), "map", "--hosts", ",".join(STAR), "--agent",
+                      "ip netns exec %h", "-t", "send_lat", "-d", device, "-n", "200",
+                      "--at-once", "1", "--json", path)
+    # Three are too few for a verdict.
+    ended(process, 5)
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    equal((document["failed"], document["lost"]), ([], []), process)
+    names = [node["name"] for node in document["nodes"]]
+    pairs = {tuple(sorted((names[p["a"]], names[p["b"]]))): p for p in document["pairs"]}
+    equal(sorted(pairs), [(STAR[0], STAR[1]), (STAR[0], STAR[2]), (STAR[1], STAR[2])], process)
+    return pairs
+
+
+def a_map_reads_a_delay(module_name, device):
+    """Half a round trip of a send. Only the last host is far away."""
+    if not module(module_name):
+        skip(f"the module {module_name} was not built")
+    forwarder, wanted_us = star().forwarder, DELAY_S * 1e6
+
+    def measure():
+        forwarder.late_s.clear()
+        pairs = map_of_the_star(device)
+        for ends, pair in pairs.items():
+            if STAR[2] in ends:
+                check(pair["min_us"] >= wanted_us, "earlier than the delay", ends, pair)
+            else:
+                check(pair["min_us"] < wanted_us / 2, "not delayed by anything", ends, pair)
+        return pairs
+
+    def attempt(pairs):
+        for ends, pair in pairs.items():
+            if STAR[2] in ends:
+                tap.between(pair["p50_us"], wanted_us, 1.5 * wanted_us, ends, pair)
+
+    # How busy the machine is the forwarder knows, and the pair that is near.
+    tap.undisturbed(measure, attempt,
+                    lambda pairs: statistics.median(forwarder.late_s) > DELAY_S / 10 or
+                    pairs[(STAR[0], STAR[1])]["p99_us"] > wanted_us / 2, attempts=3)
+
+
+for _module, _device in (("ofi", "ofi:tcp"), ("uct", "uct:tcp")):
+    tap.add(f"a map over {_device} reads a delay of 2 ms a way as 2 ms", a_map_reads_a_delay, _module,
+            _device, by_itself=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Hosts as network namespaces: made by the test that needs them, and taken away at its end."""
+import ctypes
+import fcntl
 import functools
+import heapq
 import os
+import select
 import shutil
+import struct
 import subprocess
+import threading
 import time
 
 import tap
@@ -89,3 +95,90 @@ class Link:
 
     def _end(self, at_there):
         return (self.there, "weftb", 2) if at_there else (self.here, "wefta", 1)
+
+
+# ---- a link with a known delay ----
+
+CLONE_NEWNET, TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x40000000, 0x400454CA, 0x0001, 0x1000
+
+
+def tun_in(name, device):
+    """A TUN device that lives in that namespace: its descriptor."""
+    made = []
+
+    def enter():
+        # Only this thread goes there.
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(f"/var/run/netns/{name}", "rb") as place:
+            if libc.setns(place.fileno(), CLONE_NEWNET):
+                return
+        fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH14x", device.encode(), IFF_TUN | IFF_NO_PI))
+        made.append(fd)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    if not made:
+        tap.skip("no TUN device can be made here")
+    return made[0]
+
+
+class Forwarder(threading.Thread):
+    """Joins two TUN devices: holds every packet for the delay, then hands it to the other side. Knows by
+    how much it was late."""
+
+    def __init__(self, one, two, delay_s):
+        super().__init__(daemon=True)
+        self.other, self.delay_s = {one: two, two: one}, delay_s
+        self.held, self.count, self.over = [], 0, False
+        self.late_s = []
+        self.start()
+        tap.at_exit(lambda: setattr(self, "over", True))
+
+    def run(self):
+        while not self.over:
+            now = time.monotonic()
+            while self.held and self.held[0][0] <= now:
+                due, _, to, packet = heapq.heappop(self.held)
+                self.late_s.append(now - due)
+                try:
+                    os.write(to, packet)
+                except OSError:
+                    pass
+            wait = min(0.05, max(0, self.held[0][0] - now)) if self.held else 0.05
+            for fd in select.select(list(self.other), [], [], wait)[0]:
+                self.take(fd)
+
+    def take(self, fd):
+        try:
+            packet = os.read(fd, 65536)
+        except OSError:
+            return
+        self.count += 1
+        heapq.heappush(self.held, (time.monotonic() + self.delay_s, self.count, self.other[fd],
+                                   packet))
+
+
+class Star:
+    """A host per name, each on a cable of its own to a hub that routes: 10.97.1.1 and on. The cable of the
+    last one is a forwarder with a delay."""
+
+    def __init__(self, hub, names, delay_s):
+        need()
+        tap.at_exit(lambda: remove(hub, *names))
+        ip("netns", "add", hub)
+        for number, name in enumerate(names, 1):
+            ip("netns", "add", name)
+            port, at_hub, at_host = f"port{number}", f"10.97.{number}.254", f"10.97.{number}.1"
+            if number < len(names):
+                ip("link", "add", port, "netns", hub, "type", "veth", "peer", "name", "weftt", "netns", name)
+            else:
+                self.forwarder = Forwarder(tun_in(hub, port), tun_in(name, "weftt"), delay_s)
+            ip("-n", hub, "addr", "add", at_hub, "peer", at_host, "dev", port)
+            ip("-n", name, "addr", "add", at_host, "peer", at_hub, "dev", "weftt")
+            ip("-n", hub, "link", "set", port, "up")
+            for device in ("lo", "weftt"):
+                ip("-n", name, "link", "set", device, "up")
+            ip("-n", name, "route", "add", "default", "via", at_hub)
+        ip("netns", "exec", hub, "sysctl", "-qw", "net.ipv4.ip_forward=1")
