@@ -277,7 +277,7 @@ static int write_document(const struct map_record *r, FILE *out)
     return status;
 }
 
-/* ---- CSV and cells ---- */
+/* ---- CSV ---- */
 
 static int write_csv(const struct map_record *r, FILE *out)
 {
@@ -289,23 +289,6 @@ static int write_csv(const struct map_record *r, FILE *out)
         fprintf(out, "%u,%u,%.4f,%.4f,%.4f,%.4f\n", c->round, c->count, (double)c->min_us,
                 (double)c->p50_us, (double)c->p99_us, (double)c->max_us);
     }
-    return 0;
-}
-
-/* Every measurement of every stage: a line of numbers, nodes by number. */
-static int write_cells(const struct map_record *r, FILE *out)
-{
-    const struct map_cells *stages[] = {&r->first, &r->second, &r->third};
-    fputs("# weft-cells 1: stage a b round count min_us p50_us p99_us max_us\n", out);
-    for (uint32_t i = 0; i < r->nodes; i++)
-        fprintf(out, "# node %u %s\n", i, r->names[i]);
-    for (size_t stage = 0; stage < LENGTH(stages); stage++)
-        for (size_t i = 0; i < stages[stage]->count; i++) {
-            const struct map_cell *c = &stages[stage]->all[i];
-            fprintf(out, "%zu %u %u %u %u %.6g %.6g %.6g %.6g\n", stage + 1, c->a, c->b, c->round,
-                    c->count, (double)c->min_us, (double)c->p50_us, (double)c->p99_us,
-                    (double)c->max_us);
-        }
     return 0;
 }
 
@@ -334,9 +317,4 @@ int map_save_json(const struct map_record *r, const char *path)
 int map_save_csv(const struct map_record *r, const char *path)
 {
     return save(r, path, write_csv);
-}
-
-int map_save_cells(const struct map_record *r, const char *path)
-{
-    return save(r, path, write_cells);
 }

@@ -53,8 +53,8 @@ struct map_record {
     uint32_t *group_of;
     bool *struck; /* per node */
     struct map_cells first, second, third;
-    size_t unresolved;   /* of the first: the clock does not resolve their medians, */
-    float resolution_us; /* and they count as so long */
+    size_t unresolved;                /* of the first: the clock does not resolve their medians, */
+    float resolution_us;              /* and they count as so long */
     struct map_histogram *histograms; /* per node */
     const struct map_model *model;
     const struct map_verdicts *verdicts;
@@ -71,11 +71,25 @@ extern const char *const map_kind_words[];    /* by enum map_kind */
 void map_finding_text(const struct map_record *record, const struct map_finding *finding,
                       char *text, size_t room);
 
-/* Writes the document (schema weft-map-1); one line per pair as CSV; and every cell. "-": standard
- * output. */
+/* Writes the document (schema weft-map-1); one line per pair as CSV. "-": standard output. */
 int map_save_json(const struct map_record *record, const char *path);
 int map_save_csv(const struct map_record *record, const char *path);
-int map_save_cells(const struct map_record *record, const char *path);
+
+/* Every cell of a map, written as it comes in. */
+struct cell_file {
+    const char *path;
+    FILE *out;         /* NULL: none, or writing has failed */
+    size_t written[3]; /* of each stage */
+    int status;
+    char why[1024];
+};
+
+/* Empties the file, or makes it, and writes the names of the nodes; "": none is wanted. */
+int cell_file_open(struct cell_file *file, const struct map_record *record, const char *path);
+/* The cells that are new in the record. Once writing fails nothing more is written, and close has
+ * the reason. */
+void cell_file_write(struct cell_file *file, const struct map_record *record);
+int cell_file_close(struct cell_file *file);
 
 /* The transcript: head, heat map if it is a terminal of so many columns (0: none), what is slow,
  * and what could not have been found. */

@@ -181,6 +181,8 @@ int save_folder(const char *path);
 bool save_same(const char *a, const char *b);
 /* Writes the whole file and renames it into place. */
 int save_write(const char *path, const char *bytes, size_t length);
+/* For what is written as it comes in: empties the file itself, or makes it. */
+int save_open(const char *path, FILE **out);
 
 /* ---- tables ---- */
 

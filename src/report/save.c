@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output files: written to a temporary file in the same folder and renamed, so that readers never
- * see half of one. Anything but a plain file (a pipe, a device) is written directly. */
+ * see half of one. Anything but a plain file (a pipe, a device) is written directly, and so is what
+ * grows while it is measured. */
 #include "report/place.h"
 
 #include <errno.h>
@@ -181,13 +182,19 @@ static int save_as_it_is(int fd, const char *path, const char *bytes, size_t len
     return status;
 }
 
-static int save_in(const struct place *place, const char *path, const char *bytes, size_t length)
+static int open_itself(const struct place *place)
 {
     char name[32];
-    if (!special(place))
-        return save_beside(place, path, bytes, length);
+    if (place->file < 0)
+        return openat(place->folder, place->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     name_of(place, name);
-    return save_as_it_is(open(name, O_WRONLY | O_TRUNC | O_CLOEXEC), path, bytes, length);
+    return open(name, O_WRONLY | O_TRUNC | O_CLOEXEC);
+}
+
+static int save_in(const struct place *place, const char *path, const char *bytes, size_t length)
+{
+    return special(place) ? save_as_it_is(open_itself(place), path, bytes, length)
+                          : save_beside(place, path, bytes, length);
 }
 
 int save_write(const char *path, const char *bytes, size_t length)
@@ -201,6 +208,24 @@ int save_write(const char *path, const char *bytes, size_t length)
     int status = place_find(&place, path);
     if (!status)
         status = save_in(&place, path, bytes, length);
+    place_free(&place);
+    return status;
+}
+
+int save_open(const char *path, FILE **out)
+{
+    struct place place = {.folder = -1, .file = -1};
+    int fd = strcmp(path, "-") == 0 ? STDOUT_FILENO : descriptor(path);
+    int status = fd < 0 ? place_find(&place, path) : 0;
+    if (status)
+        return status;
+    errno = 0;
+    fd = fd < 0 ? open_itself(&place) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!*out)
+        status = place_fail(path);
+    if (!*out && fd >= 0)
+        close(fd);
     place_free(&place);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "tool/weft.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +54,7 @@ static void expand_device(const char *typed, uint32_t rank, char device[FABRIC_D
 static int save_all(const struct map_record *r, const struct map_options *o)
 {
     int status = *o->json ? map_save_json(r, o->json) : 0;
-    if (!status && *o->csv)
-        status = map_save_csv(r, o->csv);
-    return !status && *o->cells ? map_save_cells(r, o->cells) : status;
+    return !status && *o->csv ? map_save_csv(r, o->csv) : status;
 }
 
 static bool to_stdout(const struct map_options *o)
@@ -75,6 +74,8 @@ static int show(struct map_lead *lead, const struct map_options *o, int status)
     int failed = save_all(r, o);
     if (!failed && !to_stdout(o))
         failed = map_print(r, terminal_columns(), stdout);
+    if (!failed)
+        failed = cell_file_close(&lead->cells);
     if (failed)
         return failed;
     return status ? fail(status, "%s", why) : r->code;
@@ -120,6 +121,9 @@ static int run(const struct map_request *request, const struct map_launch *launc
     warn_to(NULL); /* what disturbs a pair is in its figures */
     if (lead)
         fill_head(&lead->record.head, request, launch, argc, argv);
+    /* A reader that closes the pipe to the cells still gets the rest. */
+    if (lead && *request->options->cells)
+        signal(SIGPIPE, SIG_IGN);
     int status = map_measure(m);
     warn_to(shell_say);
     if (!lead)

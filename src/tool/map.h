@@ -114,6 +114,7 @@ struct map_lead {
     size_t pair_count;
     uint32_t *answer; /* what the others are told next */
     bool complete;    /* all stages were measured */
+    struct cell_file cells;
 };
 
 int map_lead_open(struct map_lead *lead, const struct map_rank *rank);

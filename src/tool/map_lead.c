@@ -123,6 +123,8 @@ int map_lead_ready(void *arg, const struct group_value *values, struct group_val
         status = map_lead_places(l, values);
     if (!status)
         status = sort_out(l, values, &count);
+    if (!status)
+        status = cell_file_open(&l->cells, &l->record, l->rank->request->options->cells);
     if (status)
         return status;
     l->answer[0] = (uint32_t)seed;
@@ -186,6 +188,7 @@ int map_lead_take(void *arg, const struct group_value *values, struct group_valu
         else if (!v->status && both && v->cell.count && take_cell(l, v))
             status = note_failure(l, i, other, fail_reason());
     }
+    cell_file_write(&l->cells, &l->record);
     return status;
 }
 

@@ -90,7 +90,7 @@ const struct opt map_rows[] = {
     {.name = "csv", .type = OPT_TEXT, FIELD(csv), .max = MAP_PATH, .word = "FILE", .takes = 1,
      .help = "Write a line per pair as CSV"},
     {.name = "cells", .type = OPT_TEXT, FIELD(cells), .max = MAP_PATH, .word = "FILE", .takes = 1,
-     .help = "Write every measurement of every pair"},
+     .help = "Write every measurement of every pair, as it comes in"},
     {.name = "member", .type = OPT_FLAG, FIELD(member), .takes = 1},
     {.letter = 'h', .name = "help", .type = OPT_FLAG, FIELD(help), .takes = 1,
      .help = "Print this help"},
@@ -160,9 +160,25 @@ static int read_effect(const char *text, struct map_request *r)
     return 0;
 }
 
+static int check_files(const struct map_options *o)
+{
+    const char *const names[] = {"json", "csv", "cells"}, *const files[] = {o->json, o->csv,
+                                                                            o->cells};
+    int status = 0;
+    for (size_t i = 0; i < LENGTH(files) && !status; i++) {
+        if (!*files[i])
+            continue;
+        for (size_t k = 0; k < i; k++)
+            if (*files[k] && save_same(files[k], files[i]))
+                return fail(-EINVAL, "--%s and --%s both write to %s", names[k], names[i],
+                            files[i]);
+        status = save_check(files[i]);
+    }
+    return status;
+}
+
 int map_settle(struct map_options *o, struct opt_set *set, struct map_request *r)
 {
-    const char *const files[] = {o->json, o->csv, o->cells};
     *r = (struct map_request){.options = o};
     int status = settle_spec(o, set);
     if (!status)
@@ -171,8 +187,5 @@ int map_settle(struct map_options *o, struct opt_set *set, struct map_request *r
         status = read_effect(o->min_effect, r);
     if (!status && o->local && *o->hosts)
         status = fail(-EINVAL, "--local and --hosts: give one of them");
-    for (size_t i = 0; i < LENGTH(files) && !status; i++)
-        if (*files[i])
-            status = save_check(files[i]);
-    return status;
+    return status ? status : check_files(o);
 }

@@ -11,7 +11,7 @@ import time
 sys.dont_write_bytecode = True
 import schema
 import tap
-from tap import Process, check, equal, test
+from tap import Process, check, ended, equal, test
 
 WEFT = tap.tool_path("weft")
 RANKS = 5
@@ -44,6 +44,20 @@ def gone(pids):
     while time.monotonic() < until and any(os.path.exists(f"/proc/{pid}") for pid in pids):
         time.sleep(0.05)
     check(not [pid for pid in pids if os.path.exists(f"/proc/{pid}")], "processes are left")
+
+
+def cells_of(path, whole=True):
+    """[(stage, a, b)] of the file of --cells, of which every line can be read."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    check(not lines.pop() or not whole, "the last line has no end", path)
+    check(lines[0].startswith("# weft-cells 1: "), lines[0])
+    nodes = [line for line in lines if line.startswith("# node ")]
+    rows = [line.split(" ") for line in lines[1 + len(nodes):]]
+    for stage, a, b, _, count, *times in rows:
+        check(stage in ("1", "2", "3") and int(a) < int(b) < len(nodes) and int(count) > 0, rows)
+        check(len(times) == 4 and sorted(times, key=float) == times, "times are not in order", times)
+    return [(int(row[0]), int(row[1]), int(row[2])) for row in rows]
 
 
 def strike(number, after_s, rng):
@@ -100,7 +114,8 @@ def a_rank_that_stops_is_struck_and_the_others_finish():
 
 @test
 def an_interrupt_writes_what_was_measured():
-    process, ranks, path = begin("--slot", "200")
+    cells = os.path.join(tap.folder(), "cells")
+    process, ranks, path = begin("--slot", "200", "--cells", cells)
     time.sleep(2)
     process.kill(signal.SIGINT)
     process.wait()
@@ -110,6 +125,8 @@ def an_interrupt_writes_what_was_measured():
         with open(path, encoding="utf-8") as file:
             document = schema.read(file.read(), "weft-map")
         check("Ended early" in document["ending"]["reason"], document["ending"])
+        pairs = [(1, p["a"], p["b"]) for p in document["pairs"]]
+        equal(sorted(cell for cell in cells_of(cells) if cell[0] == 1), sorted(pairs), process)
 
 
 def ranks_below(pid):
@@ -163,6 +180,79 @@ def the_leader_dies_and_no_rank_is_left():
     process.wait()
     gone(ranks)
     check(not os.path.exists(path), "half a document")
+
+
+# ---- cells, which are written as they come in ----
+
+@test
+def cells_stay_when_the_leader_is_killed():
+    cells = tap.file_with("of an older map\n")
+    process, ranks, _ = begin("--slot", "150", "--cells", cells)
+
+    def count():
+        with open(cells, encoding="utf-8") as file:
+            return len([line for line in file if line.startswith("1 ")])
+
+    process.wait_until(lambda: count() >= 3, 60)
+    process.kill()
+    process.wait()
+    gone(ranks)
+    equal(process.code, -signal.SIGKILL, process)
+    found = cells_of(cells)
+    check(3 <= len(found) < RANKS * (RANKS - 1) // 2, "all of it, or hardly anything", found, process)
+    equal(len(set(found)), len(found), "a pair twice", found)
+
+
+def limited(*args, limit=()):
+    """A small map, to its end; no rank is left."""
+    process = Process([*limit, WEFT, "map", "--local", "16", "-d", "null:delay=5us", "--slot", "2", "--partners",
+                       "all+4", *args], limit=LIMIT_S)
+    process.wait()
+    check(not tap.children_of(process.pid), "ranks are left", process)
+    return process
+
+
+@test
+def cells_that_cannot_be_written_are_said_before_anything_is_measured():
+    missing = os.path.join(tap.folder(), "missing", "cells")
+    for path, code, words in (("/dev/full", 1, "/dev/full: cannot be written: No space left"),
+                              (missing, 1, f"{missing}: cannot be written: No such file"),
+                              (tap.folder(), 1, "cannot be written: Is a directory")):
+        process = ended(limited("--cells", path), code)
+        check(words in tap.one_sentence(process, "weft map"), process)
+        equal(process.out, "", process)
+
+
+@test
+def two_documents_in_one_file_are_refused():
+    path = os.path.join(tap.folder(), "file")
+    process = ended(limited("--json", path, "--cells", path), 2)
+    equal(tap.one_sentence(process, "weft map"), f"weft map: --json and --cells both write to {path}", process)
+
+
+@test
+def a_disk_that_fills_up_ends_the_cells_and_not_the_map():
+    cells = os.path.join(tap.folder(), "cells")
+    process = ended(limited("--cells", cells, limit=("prlimit", "--fsize=5000")), 1)
+    equal(tap.one_sentence(process, "weft map"), f"weft map: {cells}: cannot be written: File too large", process)
+    check("\nPairs, " in process.out and "120 pairs" in process.out, "no transcript", process)
+    equal(os.path.getsize(cells), 5000)
+    check(len(cells_of(cells, whole=False)) > 50, process)
+
+
+@test
+def a_reader_that_leaves_does_not_end_the_map():
+    reader, writer = os.pipe()
+    path = os.path.join(tap.folder(), "map.json")
+    process = Process([WEFT, "map", "--local", "4", "-d", "null:delay=5us", "--slot", "100", "--cells", "-",
+                       "--json", path], limit=LIMIT_S, stdout=writer)
+    os.close(writer)
+    check(os.read(reader, 4096).startswith(b"# weft-cells 1"), process)
+    os.close(reader)
+    ended(process, 1)
+    with open(path, encoding="utf-8") as file:
+        equal(schema.read(file.read(), "weft-map")["pairs_measured"], 6, process)
+    equal(tap.one_sentence(process, "weft map"), "weft map: standard output: cannot be written: Broken pipe", process)
 
 
 tap.main(2)

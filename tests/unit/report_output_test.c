@@ -522,6 +522,33 @@ static void a_link_stays_a_link(void **state)
     assert_string_equal(text, "new\n");
 }
 
+/* Read before it is closed. */
+static void grow(const char *path, const char *text)
+{
+    char found[64];
+    FILE *out;
+    assert_int_equal(save_open(path, &out), 0);
+    fputs(text, out);
+    assert_int_equal(fflush(out), 0);
+    read_all(in_folder("cells"), found, sizeof found);
+    assert_string_equal(found, text);
+    fclose(out);
+}
+
+static void what_grows_is_written_into_the_file_itself(void **state)
+{
+    FILE *out;
+    (void)state;
+    grow(in_folder("cells"), "one\n");
+    grow(in_folder("cells"), "2\n");
+    assert_int_equal(symlink("cells", in_folder("link")), 0);
+    grow(in_folder("link"), "by a link\n");
+    assert_int_equal(files_in_folder(false), 2);
+    assert_int_equal(save_open(in_folder("missing/a"), &out), -ENOENT);
+    assert_int_equal(save_open(folder, &out), -EISDIR);
+    assert_non_null(strstr(fail_reason(), "cannot be written: Is a directory"));
+}
+
 static void a_place_that_cannot_be_written_is_known_before(void **state)
 {
     (void)state;
@@ -604,6 +631,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_is_replaced_whole_and_nothing_stays_beside_it,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_link_stays_a_link, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(what_grows_is_written_into_the_file_itself, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_place_that_cannot_be_written_is_known_before, make_folder,
                                         remove_folder),
         cmocka_unit_test(a_full_device_is_an_error_when_it_is_written),
