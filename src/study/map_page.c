@@ -38,8 +38,9 @@ static void headline(const struct study_map *m, FILE *out)
     size_words(m->size, size, sizeof size);
     fputs("<h1>Map of ", out);
     fprintf(out, "%zu ranks</h1>\n<p class=\"sub\">", m->node_count);
-    html_print(out, "%s of %s on %s, %s, %" PRIu64 " hosts, started by %s%s, %s", m->test, size,
-               m->device, m->form, m->hosts, m->muster, m->trusted ? "" : " (no secret)", m->begun);
+    html_print(out, "%s of %s on %s, %s, %" PRIu64 " host%s, started by %s%s, %s", m->test, size,
+               m->device, m->form, m->hosts, m->hosts == 1 ? "" : "s", m->muster,
+               m->trusted ? "" : " (no secret)", m->begun);
     fprintf(out, "</p>\n<p class=\"sub\">%" PRIu64 " pairs in %" PRIu64 " rounds", m->measured,
             m->rounds);
     if (isfinite(m->noise_percent))
@@ -78,7 +79,7 @@ static void findings(const struct study_map *m, FILE *out)
         if (!worth(m, f))
             continue;
         if (!shown++)
-            fputs("<div class=\"scroll\"><table class=\"results\"><thead><tr><th>What</th>"
+            fputs("<div class=\"scroll\"><table class=\"results findings\"><thead><tr><th>What</th>"
                   "<th class=\"n\">First[%]</th><th class=\"n\">Again[%]</th>"
                   "<th class=\"n\">95% interval</th><th>Verdict</th></tr></thead><tbody>\n",
                   out);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE_MAX = 256, WIDTH = 640, LABEL = 16, LETTER = 7, TEXT = 12 };
+enum { SIDE_MAX = 256, WIDTH = 640, LABEL = 16, TEXT = 12, LEAST = 9, GAP = 6, SCALE = 24 };
+enum { PHONE_TEXT = 18, PHONE_LABEL = 6 }; /* a phone shows everything at half the size */
 
 struct tiles {
     const struct study_map *map;
@@ -18,6 +19,7 @@ struct tiles {
     double *p50, *p99; /* side * side; not a number: not measured */
     double low, high;  /* of the colours */
     double tile;       /* its width */
+    size_t domain;     /* letters at the end of each name that are not drawn */
     int margin;        /* for names, at the left and at the top */
 };
 
@@ -79,13 +81,33 @@ static int choose_scale(struct tiles *t)
     return 0;
 }
 
-/* Room for the longest name. */
-static int margin_of(const struct study_map *map)
+/* Of letters of this size. */
+static int width_of(size_t letters, int size)
+{
+    return (int)letters * size * 3 / 5;
+}
+
+/* A domain that all names have tells none of them apart. */
+static size_t domain_of(const struct study_map *map)
+{
+    const char *domain = map->node_count ? strchr(map->nodes[0].name, '.') : NULL;
+    for (size_t i = 0; i < map->node_count; i++)
+        if (!text_same(strchr(map->nodes[i].name, '.'), domain))
+            return 0;
+    return domain ? strlen(domain) : 0;
+}
+
+/* Room for the longest name, and for the end of it on a phone. */
+static int margin_of(const struct study_map *map, size_t domain)
 {
     size_t longest = 2;
-    for (size_t i = 0; i < map->node_count; i++)
-        longest = strlen(map->nodes[i].name) > longest ? strlen(map->nodes[i].name) : longest;
-    return 12 + LETTER * (int)(longest < LABEL ? longest : LABEL);
+    for (size_t i = 0; i < map->node_count; i++) {
+        size_t length = strlen(map->nodes[i].name) - domain;
+        longest = length > longest ? length : longest;
+    }
+    int desk = width_of(longest < LABEL ? longest : LABEL, TEXT);
+    int phone = width_of(longest < PHONE_LABEL ? longest : PHONE_LABEL, PHONE_TEXT);
+    return 2 * GAP + (desk > phone ? desk : phone);
 }
 
 static int tiles_open(struct tiles *t, const struct study_map *map)
@@ -108,7 +130,8 @@ static int tiles_open(struct tiles *t, const struct study_map *map)
         t->p50[i] = t->p99[i] = NAN;
     for (size_t i = 0; i < map->cell_count; i++)
         add(t, &map->cells[i]);
-    t->margin = margin_of(map);
+    t->domain = domain_of(map);
+    t->margin = margin_of(map, t->domain);
     t->tile = (double)(WIDTH - t->margin - LABEL) / (double)t->side;
     return choose_scale(t);
 }
@@ -156,30 +179,36 @@ static const char *name_at(const struct tiles *t, size_t tile)
     return t->map->nodes[node].name;
 }
 
-/* Long names keep their ends, which tell them apart. */
-static void draw_name(const char *name, FILE *out)
+/* Long names keep their ends, which tell them apart. The dots are as wide as two letters. */
+static void draw_name(const struct tiles *t, size_t tile, size_t most, FILE *out)
 {
-    size_t length = strlen(name);
-    html_text(out, length > LABEL ? "\xe2\x80\xa6" : "");
-    html_text(out, length > LABEL ? name + length - LABEL + 1 : name);
+    const char *name = name_at(t, tile);
+    size_t length = strlen(name) - t->domain, left = length > most ? length - most + 2 : 0;
+    char text[LABEL + 1];
+    snprintf(text, sizeof text, "%.*s", (int)(length - left), name + left);
+    html_text(out, left ? "\xe2\x80\xa6" : "");
+    html_text(out, text);
 }
 
-static void draw_names(const struct tiles *t, FILE *out)
+/* As many as have room below each other. */
+static void draw_names(const struct tiles *t, const char *where, double size, size_t most,
+                       FILE *out)
 {
-    size_t every = (size_t)ceil(TEXT / t->tile);
-    double size = t->tile > TEXT ? TEXT : t->tile > 9 ? t->tile : 9;
+    size_t every = (size_t)ceil((size > TEXT ? size : TEXT) / t->tile);
+    fprintf(out, "<g class=\"%s\">\n", where);
     for (size_t i = 0; i < t->side; i += every ? every : 1) {
-        double at = ((double)i + 0.5) * t->tile;
+        double at = t->margin + ((double)i + 0.5) * t->tile + size / 3;
         fprintf(out, "<text class=\"ty\" style=\"font-size:%.3gpx\" x=\"%d\" y=\"%.5g\">", size,
-                t->margin - 6, t->margin + at + size / 3);
-        draw_name(name_at(t, i), out);
+                t->margin - GAP, at);
+        draw_name(t, i, most, out);
         fprintf(out,
                 "</text>\n<text style=\"font-size:%.3gpx\" transform=\"translate(%.5g %d) "
                 "rotate(-90)\">",
-                size, t->margin + at + size / 3, t->margin - 6);
-        draw_name(name_at(t, i), out);
+                size, at, t->margin - GAP);
+        draw_name(t, i, most, out);
         fputs("</text>\n", out);
     }
+    fputs("</g>\n", out);
 }
 
 /* Lines between groups. */
@@ -198,21 +227,44 @@ static void draw_groups(const struct tiles *t, FILE *out)
             end, end, end);
 }
 
+static double scale_top(const struct tiles *t)
+{
+    return t->margin + (double)t->side * t->tile + 18;
+}
+
 static void draw_scale(const struct tiles *t, FILE *out)
 {
-    double top = t->margin + (double)t->side * t->tile + 18, width = 24;
-    char text[24];
     for (int i = 0; i < MAP_CLASSES; i++)
-        fprintf(out, "<path class=\"t%d\" d=\"M%.5g %.5gh%gv12h-%gz\"/>\n", i,
-                t->margin + i * width, top, width, width);
-    time_text(t->low, text, sizeof text);
-    fprintf(out, "<text x=\"%d\" y=\"%.5g\">", t->margin, top + 28);
-    html_text(out, text);
-    time_text(t->high, text, sizeof text);
-    fprintf(out, "</text>\n<text class=\"ty\" x=\"%.5g\" y=\"%.5g\">",
-            t->margin + MAP_CLASSES * width, top + 28);
-    html_text(out, text);
-    fputs("</text>\n", out);
+        fprintf(out, "<path class=\"t%d\" d=\"M%d %.5gh%dv12h-%dz\"/>\n", i, t->margin + i * SCALE,
+                scale_top(t), SCALE, SCALE);
+}
+
+static void draw_ends(const struct tiles *t, const char *where, int size, FILE *out)
+{
+    double below = scale_top(t) + 14 + size;
+    char low[24], high[24];
+    time_text(t->low, low, sizeof low);
+    time_text(t->high, high, sizeof high);
+    fprintf(out, "<g class=\"%s\"><text style=\"font-size:%dpx\" x=\"%d\" y=\"%.5g\">", where, size,
+            t->margin, below);
+    html_text(out, low);
+    fprintf(out, "</text>\n<text class=\"ty\" style=\"font-size:%dpx\" x=\"%d\" y=\"%.5g\">", size,
+            t->margin + MAP_CLASSES * SCALE, below);
+    html_text(out, high);
+    fputs("</text></g>\n", out);
+}
+
+/* All text; for a phone only in the page, which shows one or the other. */
+static void draw_texts(const struct tiles *t, bool alone, FILE *out)
+{
+    double size = t->tile > TEXT ? TEXT : t->tile > LEAST ? t->tile : LEAST;
+    draw_names(t, "desk", size, LABEL, out);
+    draw_ends(t, "desk", TEXT, out);
+    if (alone)
+        return;
+    size_t most = (size_t)(t->margin - 2 * GAP) * 5 / (3 * PHONE_TEXT) + 1;
+    draw_names(t, "phone", PHONE_TEXT, most, out);
+    draw_ends(t, "phone", PHONE_TEXT, out);
 }
 
 /* ---- what the script reads ---- */
@@ -265,8 +317,8 @@ int map_svg(const struct study_map *map, bool alone, FILE *out)
                     plot_style, WIDTH, height);
         draw_tiles(&t, out);
         draw_groups(&t, out);
-        draw_names(&t, out);
         draw_scale(&t, out);
+        draw_texts(&t, alone, out);
         fputs("</svg>\n", out);
     }
     tiles_close(&t);

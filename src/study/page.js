@@ -121,6 +121,9 @@
     return made;
   };
 
+  // A finger leaves as soon as it has tapped: what it asked for stays until the next tap.
+  const stays = event => event.pointerType === "touch";
+
   // A tile of a heat map: its nodes and times. Values are those below the diagonal, row by row.
   const spot = (heat, event) => {
     const matrix = heat.svg.getScreenCTM();
@@ -153,7 +156,9 @@
     };
     svg.addEventListener("pointermove", e => spot(heat, e));
     svg.addEventListener("pointerdown", e => spot(heat, e));
-    svg.addEventListener("pointerleave", () => { heat.mark.remove(); box.remove(); });
+    const clear = () => { heat.mark.remove(); box.remove(); };
+    svg.addEventListener("pointerleave", e => stays(e) || clear());
+    document.addEventListener("pointerdown", e => svg.contains(e.target) || clear());
   }
 
   for (const svg of document.querySelectorAll("svg.plot")) {
@@ -174,7 +179,7 @@
     on("pointermove", point);
     on("pointerdown", point);
     on("keydown", key);
-    on("pointerleave", hide);
+    on("pointerleave", (plot, e) => stays(e) || hide(plot));
     on("blur", hide);
   }
 })();

@@ -244,6 +244,18 @@ def the_hover_reads_the_median_of_the_documents():
     quiet(here)
 
 
+def tile(here, row, column):
+    """Where on the screen it is."""
+    return here.value(f"""(() => {{const s = document.querySelector('svg.heat');
+      s.scrollIntoView({{block: 'center'}});
+      const d = s.dataset, at = n => (n + 0.5) * d.tile;
+      const p = new DOMPoint(+d.left + at({column}), +d.top + at({row})).matrixTransform(s.getScreenCTM());
+      return [p.x, p.y];}})()""")
+
+
+READOUT = "document.querySelector('.readout')?.innerText || ''"
+
+
 @in_browser
 def the_hover_of_a_heat_map_reads_both_nodes_and_the_median():
     document = maps.make(nodes=16, groups=2, slow={5: 0.14})
@@ -251,14 +263,9 @@ def the_hover_of_a_heat_map_reads_both_nodes_and_the_median():
     here = shown(page_of(path))
     names = here.value("document.querySelector('svg.heat').dataset.names").split("|")
     for row, column in ((0, 1), (3, 9), (7, 15), (15, 14)):
-        place = here.value(f"""(() => {{const s = document.querySelector('svg.heat');
-          s.scrollIntoView({{block: 'center'}});
-          const d = s.dataset, at = n => (n + 0.5) * d.tile;
-          const p = new DOMPoint(+d.left + at({column}), +d.top + at({row})).matrixTransform(s.getScreenCTM());
-          return [p.x, p.y];}})()""")
         here.move(5, 5)
-        here.move(*place)
-        said = here.value("document.querySelector('.readout')?.innerText || ''")
+        here.move(*tile(here, row, column))
+        said = here.value(READOUT)
         check(f"{names[row]} - {names[column]}" in said, said)
         ends = {int(names[row][1:]), int(names[column][1:])}
         pair = next(p for p in document["pairs"] if {p["a"], p["b"]} == ends)
@@ -267,10 +274,46 @@ def the_hover_of_a_heat_map_reads_both_nodes_and_the_median():
 
 
 @in_browser
+def a_tap_on_a_heat_map_reads_a_tile_until_the_next_one():
+    path = maps.write(os.path.join(folder(), "map.json"), nodes=16, slow={5: 0.14})
+    here = shown(page_of(path), 390, 800, phone=True)
+    for row, column, wanted in ((0, 1, "n000 - n001"), (15, 14, "n005 - n015"), (3, 3, "")):
+        here.tap(*tile(here, row, column))
+        said = here.value(READOUT)
+        check(said.startswith(wanted) and bool(said) == bool(wanted), said)
+    here.tap(*tile(here, 0, 1))
+    here.tap(*here.value("""(() => { const r = document.querySelector('h2').getBoundingClientRect();
+      return [r.left + 5, r.top + 5]; })()"""))
+    equal(here.value(READOUT), "")
+
+
+def check_names(here, *words):
+    """All letters are legible and within the picture, no name lies on another one, and nothing is out of sight."""
+    texts = here.value("""[...document.querySelectorAll('svg.heat text')].filter(t => t.getClientRects().length).map(t => {
+      const r = t.getBoundingClientRect(), s = t.ownerSVGElement.getBoundingClientRect();
+      return [t.textContent, Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b) * parseFloat(getComputedStyle(t).fontSize),
+              r.left - s.left, s.right - r.right, r.top - s.top, s.bottom - r.bottom, r.left, r.top, r.right, r.bottom]; })""")
+    check(len(texts) > 8, texts, *words)
+    for name, size, *room, _left, _top, _right, _bottom in texts:
+        check(size >= 9 and min(room) >= -1, "small, or outside", name, size, room, *words)
+    boxes = [(name, *box) for name, _size, _a, _b, _c, _d, *box in texts]
+    for i, (name, left, top, right, bottom) in enumerate(boxes):
+        # A line is higher than its letters.
+        bad = [other for other, l, t, r, b in boxes[i + 1:]
+               if min(right, r) - max(left, l) > 5 and min(bottom, b) - max(top, t) > 5]
+        check(not bad, "on each other", name, bad, *words)
+    for part in ("figure.heat .scroll", ".findings"):
+        hidden = here.value(f"(p => p.scrollWidth - p.clientWidth)(document.querySelector('{part}').closest('.scroll'))")
+        check(hidden <= 0, f"{part}: {hidden} pixels are out of sight", *words)
+
+
+@in_browser
 def maps_are_drawn_for_desktops_and_phones_light_and_dark():
-    for nodes, groups in ((16, 2), (256, 8)):
+    short, long = "n{:03d}".format, "nid001{:03d}".format
+    of_a_domain = "node-{}.rack-and-row.cluster.example.org".format
+    for nodes, groups, name in ((16, 2, short), (40, 3, long), (9, 1, of_a_domain), (256, 8, short)):
         path = maps.write(os.path.join(folder(), "map.json"), nodes=nodes, groups=groups,
-                          slow={5: 0.14})
+                          slow={5: 0.14}, name=name)
         here = shown(page_of(path))
         for phone in (False, True):
             for dark in (False, True):
@@ -278,6 +321,7 @@ def maps_are_drawn_for_desktops_and_phones_light_and_dark():
                 here.media(dark=dark)
                 wide = here.value("document.documentElement.scrollWidth - innerWidth")
                 check(wide <= 0, f"the page is {wide} pixels too wide")
+                check_names(here, nodes, phone)
                 here.picture(os.path.join(PICTURES, f"map-{nodes}-{'phone' if phone else 'desktop'}-"
                                           f"{'dark' if dark else 'light'}.png"))
     quiet(here)

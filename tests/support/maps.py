@@ -13,7 +13,7 @@ def node(name, group, verdict=None, effect=0.0):
             "p50_us": 1.7, "p99_us": 3.1, "verdict": verdict}
 
 
-def make(nodes=16, groups=1, seed=1, slow=None, factor=1.0, lost=()):
+def make(nodes=16, groups=1, seed=1, slow=None, factor=1.0, lost=(), name="n{:03d}".format):
     """slow: {number of a node: how much slower its pairs are, 0.1 is 10 %}."""
     rng = random.Random(seed)
     slow = slow or {}
@@ -27,7 +27,7 @@ def make(nodes=16, groups=1, seed=1, slow=None, factor=1.0, lost=()):
             pairs.append({"a": a, "b": b, "round": (a + b) % nodes, "count": 1000,
                           "min_us": round(us * 0.95, 6), "p50_us": round(us, 6),
                           "p99_us": round(us * 1.6, 6), "max_us": round(us * 6, 6)})
-    listed = [node(f"n{i:03d}", names[i] if groups > 1 else None,
+    listed = [node(name(i), names[i] if groups > 1 else None,
                    "slower" if i in slow else None, round(100 * slow.get(i, 0), 3))
               for i in range(nodes)]
     for entry in listed:
