@@ -15,7 +15,7 @@ struct tiles {
     const struct study_map *map;
     size_t side;       /* of the square, in tiles */
     size_t *order;     /* nodes as they stand */
-    size_t *place;     /* of a node in order */
+    size_t *place;     /* of a node, in tiles */
     double *p50, *p99; /* side * side; not a number: not measured */
     double low, high;  /* of the colours */
     double tile;       /* its width */
@@ -49,8 +49,7 @@ static int by_value(const void *a, const void *b)
 
 static void add(struct tiles *t, const struct study_cell *c)
 {
-    size_t count = t->map->node_count;
-    size_t row = t->place[c->a] * t->side / count, column = t->place[c->b] * t->side / count;
+    size_t row = t->place[c->a], column = t->place[c->b];
     double *const values[] = {t->p50, t->p99};
     const double times[] = {c->p50_us, c->p99_us};
     for (int i = 0; i < 2; i++) {
@@ -90,8 +89,8 @@ static int width_of(size_t letters, int size)
 /* A domain that all names have tells none of them apart. */
 static size_t domain_of(const struct study_map *map)
 {
-    const char *domain = map->node_count ? strchr(map->nodes[0].name, '.') : NULL;
-    for (size_t i = 0; i < map->node_count; i++)
+    const char *domain = strchr(map->nodes[0].name, '.');
+    for (size_t i = 1; i < map->node_count; i++)
         if (!text_same(strchr(map->nodes[i].name, '.'), domain))
             return 0;
     return domain ? strlen(domain) : 0;
@@ -125,7 +124,7 @@ static int tiles_open(struct tiles *t, const struct study_map *map)
     sorted = map;
     qsort(t->order, nodes, sizeof *t->order, by_group_and_effect);
     for (size_t i = 0; i < nodes; i++)
-        t->place[t->order[i]] = i;
+        t->place[t->order[i]] = i * t->side / nodes;
     for (size_t i = 0; i < t->side * t->side; i++)
         t->p50[i] = t->p99[i] = NAN;
     for (size_t i = 0; i < map->cell_count; i++)
@@ -165,8 +164,9 @@ static void draw_tiles(const struct tiles *t, FILE *out)
             if (!any)
                 fprintf(out, "<path class=\"t%d\" shape-rendering=\"crispEdges\" d=\"", level);
             any = true;
-            fprintf(out, "M%.5g %.5gh%.4gv%.4gh-%.4gz", t->margin + (double)(i % t->side) * t->tile,
-                    t->margin + (double)(i / t->side) * t->tile, width, width, width);
+            size_t row = i / t->side, column = i % t->side;
+            fprintf(out, "M%.5g %.5gh%.4gv%.4gh-%.4gz", t->margin + (double)column * t->tile,
+                    t->margin + (double)row * t->tile, width, width, width);
         }
         if (any)
             fputs("\"/>\n", out);
@@ -262,7 +262,7 @@ static void draw_texts(const struct tiles *t, bool alone, FILE *out)
     draw_ends(t, "desk", TEXT, out);
     if (alone)
         return;
-    size_t most = (size_t)(t->margin - 2 * GAP) * 5 / (3 * PHONE_TEXT) + 1;
+    size_t most = (size_t)((t->margin - 2 * GAP) * 5 / (3 * PHONE_TEXT)) + 1;
     draw_names(t, "phone", PHONE_TEXT, most, out);
     draw_ends(t, "phone", PHONE_TEXT, out);
 }
