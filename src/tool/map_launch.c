@@ -96,7 +96,7 @@ int map_launch_wrong(struct map_launch *l, int status)
     char why[1024];
     snprintf(why, sizeof why, "%s", fail_reason());
     if (!launch_find(&l->seat) && l->seat.rank)
-        exit(EXIT_WRONG);
+        exit(shell_exit_code(status)); /* a launcher may add them up */
     return fail(status, "%s", why);
 }
 

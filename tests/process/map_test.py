@@ -179,6 +179,10 @@ def a_launcher_starts_it_and_one_rank_speaks():
     equal(schema.read(process.out, "weft-map")["launch"]["muster"], "pmi", process)
     process = run(launcher, "-n", "4", WEFT, "map", "-t", "fly", limit=LIMIT_S)
     equal(process.err.count("--test is not known"), 1, process)
+    for path, words in (("/dev/full", "No space left"), ("/missing/cells", "No such file")):
+        process = ended(run(launcher, "-n", "4", WEFT, "map", "-d", "null:delay=5us", "-n", "10", "--cells",
+                            path, limit=LIMIT_S), 1)
+        equal(process.err.count(f"{path}: cannot be written: {words}"), 1, process)
 
 
 @test
