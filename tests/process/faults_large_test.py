@@ -4,7 +4,6 @@ ends in time, with a sentence, a document and without a crash, and nothing stays
 draws its fabric, operation, size, fault and moment; of several pairs of processes, one is hit.
 --seconds N or --rounds N, of the bandwidth tools alone with --lists; WEFT_SEED with --round N of one
 fabric (--only) repeats one."""
-import functools
 import os
 import random
 import re
@@ -78,15 +77,6 @@ def number_of(option):
                 None)
 
 
-@functools.lru_cache(None)
-def lacks(fabric):
-    """Releases of UCX differ in the atomics that they have."""
-    if fabric != "ucp:tcp" or not os.path.exists(os.path.join(MODULES, "weft-ucp.so")):
-        return LACKS.get(fabric, ())
-    tried = tap.run(tap.tool_path("ucx_perftest"), "--local", "-d", FABRICS[fabric], "-t", "fadd", "-n", "1")
-    return () if tried.code == 0 else ATOMICS
-
-
 # ---- what a round is ----
 
 class Plan:
@@ -95,7 +85,7 @@ class Plan:
     def __init__(self, fabric, number):
         chance = random.Random(f"{SEED}/{fabric}/{number}")
         self.fabric, self.number = fabric, number
-        self.op = chance.choice([op for op in OPS if op not in lacks(fabric)])
+        self.op = chance.choice([op for op in OPS if op not in LACKS.get(fabric, ())])
         self.size = chance.choice(SIZES)
         self.fault = chance.choice(FAULTS + (CUT,) * (2 if fabric.endswith(":tcp") else 0))
         self.early = chance.random() < 0.2

@@ -229,7 +229,8 @@ def a_run_with_a_duration_has_a_series():
     between(len(result["series"]), 20, 102)
     between(result["series"][-1]["end_s"], 0.99, 5)
     for one in result["series"]:
-        check(20 <= one["min_us"] <= one["mean_us"] <= one["max_us"] <= result["max_us"], one)
+        # The clock's cost, which is subtracted, is not the same all the time.
+        check(19.98 <= one["min_us"] <= one["mean_us"] <= one["max_us"] <= result["max_us"], one)
         check(one["p50_us"] is None or one["min_us"] * 0.98 <= one["p50_us"], one)
         check(one["p99_us"] is None or one["p50_us"] <= one["p99_us"] <= one["max_us"] * 1.02, one)
     check(any(one["p50_us"] for one in result["series"]), "no interval of 20 samples")

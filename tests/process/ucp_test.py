@@ -23,20 +23,12 @@ def need():
         skip("weft-ucp.so is not built")
 
 
-def has_atomics(fabric):
-    """Not on every transport with every release of UCX; then it says so."""
-    process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], "-t", "ucp_add", limit=60)
-    check(process.code == 0 or (process.code == 1 and "cannot add" in process.err), process)
-    check(process.code == 0 or fabric != "posix", process)
-    return process.code == 0
-
-
-def lines_for(verify, atomics):
+def lines_for(verify):
     """Eager ones, and such as go by rendezvous; headers, copies, and both kinds of stream."""
     for name in TESTS:
         for size in (1, 100, 100000) if verify else (8,):
             yield f"{name}_{size} -t {name} -s {size} {verify}"
-    for name in ATOMICS if atomics else ():
+    for name in ATOMICS:
         for size in (4, 8):
             yield f"{name}_{size} -t {name} -s {size} {verify}"
     yield f"lent -t stream_lat -s 3000 -r recv_data {verify}"
@@ -47,7 +39,7 @@ def lines_for(verify, atomics):
 
 def runs(fabric, verify):
     need()
-    lines = list(lines_for(verify, has_atomics(fabric)))
+    lines = list(lines_for(verify))
     path = os.path.join(tap.folder(), "batch")
     with open(path, "w", encoding="utf-8") as out:
         out.write("\n".join(lines) + "\n")
@@ -60,8 +52,6 @@ def runs(fabric, verify):
 def killed(fabric, victim, name, *more):
     """UCX must not look at what nobody has set: memory that it gets is not all zeroes."""
     need()
-    if name in ATOMICS and not has_atomics(fabric):
-        skip(f"this release of UCX has no atomics on {fabric}")
     tap.kills_an_end(victim, *FABRICS[fabric], "-t", name, *more, env={"MALLOC_PERTURB_": "85"})
 
 
@@ -103,6 +93,16 @@ def a_layout_is_refused_because_the_layer_chooses():
     process = run(TOOL, "--local", *QUICK, "-t", "ucp_put_bw", "-x", "posix", "-D", "short")
     ended(process, 1)
     check("UCP chooses by size" in process.err, process)
+
+
+@tap.test
+def every_release_has_atomics_unless_it_is_asked_to_handle_errors_too():
+    """Releases whose protocols exclude the two from each other would never complete one."""
+    need()
+    for words in ((), ("-x", "posix"), ("-x", "tcp"), ("-enone", "-x", "tcp")):
+        ended(run(TOOL, "--local", *QUICK, "-t", "ucp_fadd", *words), 0)
+    process = run(TOOL, "--local", *QUICK, "-t", "ucp_fadd", "-epeer", "-x", "posix")
+    check(process.code == 0 or (process.code == 1 and "cannot fadd" in process.err), process)
 
 
 @tap.test

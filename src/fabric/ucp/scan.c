@@ -76,29 +76,13 @@ static void each_resource(ucp_context_h context, void (*found)(void *arg, const 
 
 /* ---- a context ---- */
 
-/* Is every name in a list of transports, "posix,sysv", one of shared memory? */
-static bool names_shared_memory(const char *names)
-{
-    char name[FABRIC_DEVICE_MAX + 2];
-    bool all = *names;
-    for (; *names && all; names += strcspn(names, ","), names += *names == ',') {
-        snprintf(name, sizeof name, "%.*s/", (int)strcspn(names, ","), names);
-        all = in_shared_memory(name);
-    }
-    return all;
-}
-
-/* Since release 1.16 UCX has new protocols, whose atomics do not complete; its older ones do them
- * in shared memory, but over a network they release memory twice if an end leaves in the middle of
- * one. Release 1.13 has only the older ones, and gets both right. */
-static void choose_protocols(struct weft_ucp_port *port, ucp_config_t *config, unsigned verbs)
+/* The protocols of UCX since release 1.16 have no atomics for an endpoint that handles errors:
+ * those that are asked of it never complete. */
+bool weft_ucp_atomics_unhandled(void)
 {
     unsigned major, minor, release;
     ucp_get_version(&major, &minor, &release);
-    bool early = major == 1 && minor <= 13, here = names_shared_memory(port->transports);
-    port->atomics = early || here;
-    if (!early && here && (!verbs || verbs & VERB(ATOMIC)))
-        port->atomics = ucp_config_modify(config, "PROTO_ENABLE", "n") == UCS_OK;
+    return major > 1 || minor > 13;
 }
 
 /* Active messages carry the first word of a meeting. */
@@ -159,7 +143,6 @@ static ucs_status_t open_context(struct weft_ucp_port *port, unsigned verbs, boo
         status = modify(config, "ADDRESS_VERSION", "v1");
     if (status == UCS_OK)
         status = modify(config, "UNIFIED_MODE", "n");
-    choose_protocols(port, config, verbs);
     /* Otherwise UCX does not let go of an end in shared memory that is dead. */
     (void)modify(config, "MM_ERROR_HANDLING", "y");
     if (status == UCS_OK)

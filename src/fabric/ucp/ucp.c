@@ -256,6 +256,15 @@ static void weft_ucp_close(struct fabric *fabric)
     free(u);
 }
 
+/* A user who asks for error handling has it, and no atomics where they exclude each other. */
+static void choose_errors(struct weft_ucp *u, const struct fabric_want *want)
+{
+    bool either = weft_ucp_atomics_unhandled() && (!want->verbs || want->verbs & VERB(ATOMIC));
+    u->port.atomics = !either || !u->tunes.errors_peer;
+    u->tunes.errors_none |= either && u->port.atomics;
+    u->peer_errors = u->tunes.errors_peer || (!u->tunes.errors_none && !u->port.unwatched);
+}
+
 static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
                          struct fabric_facts *facts)
 {
@@ -278,11 +287,11 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
     int status = weft_ucp_tune(u, want->tunes ? want->tunes : "");
     if (!status)
         status = weft_ucp_port_open(&u->port, want);
-    u->peer_errors = u->tunes.errors_peer || (!u->tunes.errors_none && !u->port.unwatched);
     if (status) {
         free(u);
         return status;
     }
+    choose_errors(u, want);
     weft_ucp_facts(&u->port, want, facts);
     if (u->port.places && facts->verbs & VERB(ATOMIC))
         weft_ucp_try_atomics(&u->port, facts);

@@ -38,7 +38,7 @@ extern const struct fabric_ops weft_ucp_ops;
 struct weft_ucp_port {
     ucp_context_h context;
     char transports[FABRIC_DEVICE_MAX], device[FABRIC_DEVICE_MAX]; /* "": UCX's choice */
-    bool atomics;      /* this release of UCX has them there */
+    bool atomics;                                                  /* its endpoints have them */
     bool shared;       /* every transport is one of shared memory */
     bool places;       /* some reach only memory that UCX has placed */
     bool unwatched;    /* some have no error handling: UCX would not use them with it */
@@ -49,6 +49,8 @@ struct weft_ucp_port {
 int weft_ucp_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 int weft_ucp_port_open(struct weft_ucp_port *port, const struct fabric_want *want);
 void weft_ucp_port_close(struct weft_ucp_port *port);
+/* Does this release of UCX have atomics only where it does not handle errors? */
+bool weft_ucp_atomics_unhandled(void);
 
 /* Calls for every "transport/device" that UCX prints of something; may be called with the same one
  * twice. */
@@ -119,7 +121,7 @@ struct weft_ucp_packet {
 
 /* Settings of ours. */
 struct weft_ucp_tunes {
-    bool errors_none, errors_peer; /* neither: as the transports allow */
+    bool errors_none, errors_peer; /* neither: as the transports and atomics allow */
     bool registered;               /* operations have the handle of their memory */
     bool nonblock;                 /* memory is registered without waiting for its pages */
     bool protocols;                /* facts.protocol is filled */
