@@ -256,12 +256,16 @@ static void weft_ucp_close(struct fabric *fabric)
     free(u);
 }
 
-/* A user who asks for error handling has it, and no atomics where they exclude each other. */
+/* A user who asks for error handling has it, and no atomics where they exclude each other. So has a
+ * caller that wants all there is: what cannot be closed at once stays, with UCX's threads, and no
+ * process can be forked then. */
 static void choose_errors(struct weft_ucp *u, const struct fabric_want *want)
 {
-    bool either = weft_ucp_atomics_unhandled() && (!want->verbs || want->verbs & VERB(ATOMIC));
-    u->port.atomics = !either || !u->tunes.errors_peer;
-    u->tunes.errors_none |= either && u->port.atomics;
+    const unsigned all = (1U << VERBS) - 1;
+    bool either = weft_ucp_atomics_unhandled(), handled = u->tunes.errors_peer;
+    handled |= want->verbs == all && !u->tunes.errors_none;
+    u->port.atomics = !either || !handled;
+    u->tunes.errors_none |= either && !handled && (!want->verbs || want->verbs & VERB(ATOMIC));
     u->peer_errors = u->tunes.errors_peer || (!u->tunes.errors_none && !u->port.unwatched);
 }
 
