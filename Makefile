@@ -50,6 +50,9 @@ rpm: need-rpm
 check-deb: need-distro
 	@python3 packaging/check_deb.py $(SUITE)
 
+check-rpm: rpm
+	@python3 packaging/check_rpm.py
+
 # Compilers, levels, libraries that are missing, an archive, another machine. MATRIX="gcc-O0 aarch64" runs these.
 matrix: need-build
 	@tests/house/matrix.sh $(MATRIX)
@@ -114,5 +117,5 @@ need-deb: need-build ; @tests/support/need.sh $(DEB_NEEDS)
 need-rpm: need-build ; @tests/support/need.sh $(RPM_NEEDS)
 need-bench: ; @tests/support/need.sh $(BENCH_NEEDS)
 
-.PHONY: all demo quick check check-sanitized check-browser check-distro check-deb dist deb rpm matrix soak bench fuzz lint install uninstall clean \
+.PHONY: all demo quick check check-sanitized check-browser check-distro check-deb check-rpm dist deb rpm matrix soak bench fuzz lint install uninstall clean \
 	need-build need-check need-browser need-lint need-fuzz need-distro need-deb need-rpm need-bench

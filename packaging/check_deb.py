@@ -129,7 +129,13 @@ def files(root):
     return found
 
 
-def try_tools(root):
+def none_of_ours(left):
+    ours = sorted(path for path in left if re.search("weft|cxi_|ucx_perftest", path))
+    if ours:
+        sys.exit("left behind: " + " ".join(ours))
+
+
+def try_tools(root, *more):
     """Every tool, with both ends on this machine, as an ordinary user."""
     listed = re.findall(r"^(\w*TOOL)\((\w+),", (TREE / "src/tool/tools.def").read_text(encoding="utf-8"), re.M)
     lines = ["weft --version", "weft info >/dev/null"]
@@ -139,8 +145,7 @@ def try_tools(root):
         elif kind == "LOOPBACK_TOOL":
             lines.append(f"{name} -n 10 >/dev/null")
     lines += ["weft_ucx_perftest --local -t put_lat -n 1000 -w 10 >/dev/null",
-              "weft_ucx_perftest --list | grep -q ^uct:", "weft_ucx_perftest --list | grep -q ^ofi:",
-              "test ! -e /usr/bin/ucx_perftest", "test -e /usr/share/man/man1/weft_ucx_perftest.1.gz"]
+              "weft_ucx_perftest --list | grep -q ^uct:", "weft_ucx_perftest --list | grep -q ^ofi:", *more]
     for line in lines:
         print(f"   {line}", flush=True)
     script = root / "tmp/try.sh"
@@ -163,7 +168,7 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(made / "packages", out)
     build_stage(final, root, made)
-    try_tools(root)
+    try_tools(root, "test ! -e /usr/bin/ucx_perftest", "test -e /usr/share/man/man1/weft_ucx_perftest.1.gz")
     say("the library and its header")
     shutil.copytree(out, root / "packages")
     run(root, "apt-get update && apt-get install -y --no-install-recommends /packages/libweft0_*.deb "
@@ -171,10 +176,8 @@ def main():
     run(root, "test -e /usr/include/weft.h && ls /usr/lib/*/libweft.so")
     say("purge")
     run(root, f"apt-get purge -y {PACKAGES} && apt-get autoremove -y --purge && rm -rf /var/lib/apt/lists/*")
-    left = sorted(files(root) - before)
-    ours = [path for path in left if "weft" in path or "cxi_" in path or "ucx_perftest" in path]
-    if ours:
-        sys.exit("left behind: " + " ".join(ours))
+    left = files(root) - before
+    none_of_ours(left)
     # What other packages need has come to stay, such as adduser.
     print(f"   {len(left)} files of other packages are left, none of Weft", flush=True)
     for stage in "build", "clean":
@@ -182,4 +185,5 @@ def main():
     say(f"{suite}: the packages install, run and leave nothing; they are in {out}")
 
 
-main()
+if __name__ == "__main__":
+    main()

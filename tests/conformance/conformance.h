@@ -15,8 +15,8 @@
 #include <cmocka.h>
 #undef fail /* ours, not cmocka's */
 
-/* WAIT_MS and SILENCE_MS are for what will never come. A machine that others use too has stood nearly still for
- * ten seconds. */
+/* WAIT_MS and SILENCE_MS are for what will never come. A machine that others use too has stood
+ * nearly still for ten seconds. */
 enum { REGION_BYTES = 1 << 20, WAIT_MS = 30000, SILENCE_MS = 60000, KEPT = 1024 };
 
 extern struct fabric_choice choice;

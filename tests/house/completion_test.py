@@ -85,13 +85,62 @@ for _name in TOOLS:
     tap.add(f"completion has every option of {_name} --help", offers_every_option, _name)
 
 
+def fish(line):
+    """The words that fish offers after this, without what it says about them."""
+    need("fish")
+    tool = line.split()[0]
+    said = run("fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", MADE / f"{tool}.fish", line)
+    return [offer.partition("\t")[0] for offer in said.splitlines()]
+
+
 @test
-def fish_reads_its_files_and_completes():
+def fish_reads_its_files():
     need("fish")
     for tool in TOOLS:
         run("fish", "-n", MADE / f"{tool}.fish")
-    said = run("fish", "--no-config", "-c", f"source {MADE}/cxi_write_lat.fish; complete -C 'cxi_write_lat -d soft:cxi1'")
-    equal(said.split()[0], "soft:cxi1")
+
+
+@test
+def fish_completes_options_choices_and_devices():
+    equal(fish("cxi_write_lat --dev"), ["--device"])
+    equal(fish("cxi_write_lat -g N"), ["NVIDIA"])
+    equal(fish("cxi_write_lat -d soft:cxi1"), ["soft:cxi1"])
+    check({"put_lat", "put_bw"} <= set(fish("ucx_perftest -t put")))
+
+
+@test
+def fish_completes_the_commands_of_weft_and_their_options():
+    tap.need_weft([BUILD / "tools/weft"])
+    equal(fish("weft comp"), ["compare"])
+    equal(fish("weft compare --min"), ["--min-effect"])
+    equal(fish("weft info --min"), [])
+
+
+ZSH = """
+fpath=($MADE $fpath)
+autoload -U compinit && compinit -u -D
+zle-line-init() { zle complete-word; print -r -- $BUFFER >$ZDOTDIR/line; exit }
+zle -N zle-line-init
+print -z -- $TYPED
+"""
+
+
+def zsh(line):
+    """The line after a tab at its end. zsh completes in its line editor alone, which wants a terminal."""
+    need("zsh")
+    folder = pathlib.Path(tap.folder())
+    (folder / ".zshrc").write_text(ZSH, encoding="utf-8")
+    ours, its = os.openpty()
+    try:
+        done = subprocess.run(["zsh", "-d", "-i"], stdin=its, stdout=its, stderr=its, timeout=60, check=False,
+                              start_new_session=True,
+                              env={**os.environ, "PATH": f"{BUILD / 'tools'}:{os.environ['PATH']}", "TERM": "dumb",
+                                   "ZDOTDIR": str(folder), "MADE": str(MADE), "TYPED": line})
+    finally:
+        os.close(its)
+        os.close(ours)
+    check((folder / "line").exists(), f"zsh ended with {done.returncode} before it completed {line!r}")
+    return (folder / "line").read_text(encoding="utf-8").rstrip("\n")
 
 
 @test
@@ -99,6 +148,22 @@ def zsh_reads_its_files():
     need("zsh")
     for tool in TOOLS:
         run("zsh", "-n", MADE / f"_{tool}")
+
+
+@test
+def zsh_completes_options_choices_and_devices():
+    equal(zsh("cxi_write_lat --dev"), "cxi_write_lat --device=")
+    equal(zsh("cxi_write_lat --gpu-type=NV"), "cxi_write_lat --gpu-type=NVIDIA ")
+    equal(zsh("cxi_send_bw -d nul"), "cxi_send_bw -d null ")
+    equal(zsh("ucx_perftest -t put_l"), "ucx_perftest -t put_lat ")
+
+
+@test
+def zsh_completes_the_commands_of_weft_and_their_options():
+    tap.need_weft([BUILD / "tools/weft"])
+    equal(zsh("weft comp"), "weft compare ")
+    equal(zsh("weft compare --min"), "weft compare --min-effect=")
+    equal(zsh("weft info --min"), "weft info --min")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every command block of README.md, doc/ and the manuals is run, or marked with what it needs.
+"""Every command block of README.md, doc/ and the manuals is run, or marked with what it needs; and every line of
+output that they show is printed, in this order, but for what depends on the machine (transcripts.varying).
 
 Markdown: ```sh is run by bash, with the built tools in PATH, in a new folder. `exit: N` after it says which verdict
-a reader gets, `needs: WHAT` means that it is not run. Files of doc/ci are run likewise.
-Manuals: the lines `$ COMMAND` of .Bd -literal; a comment `.\\" needs: WHAT` before it means that they are not run.
-A lone server gets a port of its own, which the clients after it are told. Counts are run as at
-most 100, ranks of a map as 6, and repeat as 2."""
+a reader gets, `needs: WHAT` means that it is not run. The ```text after it is its output, unless `from: WHERE` says
+that it comes from elsewhere. Files of doc/ci are run likewise.
+Manuals: the lines `$ COMMAND` of .Bd -literal, each with its output; a comment `.\\" needs: WHAT` before it means that
+they are not run. A lone server gets a port of its own, which the clients after it are told. Counts are run as at
+most 100, ranks of a map as 6, and repeat as 2, or as 5 where a comparison is shown."""
 import os
 import re
 import shutil
@@ -14,10 +16,11 @@ import sys
 sys.dont_write_bytecode = True
 import tap
 from tap import check, equal
+from transcripts import not_printed, varying
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 TOOLS = os.path.join(tap.build_folder(), "tools")
-LANGUAGES = {"sh", "text", "c", "yaml"}
+LANGUAGES = {"sh", "text", "c", "yaml", "bibtex"}
 MOST = 100
 NAMES = sorted(os.listdir(os.path.join(ROOT, "doc")))
 PAGES = ["README.md"] + [f"doc/{name}" for name in NAMES if name.endswith(".md")]
@@ -30,7 +33,7 @@ def read(name):
         return file.read()
 
 
-def shortened(script):
+def shortened(script, runs=2):
     """The same with counts that take no time."""
     def fewer(match):
         scale = {"": 1, "K": 1 << 10, "M": 1 << 20}[match[3]]
@@ -38,18 +41,29 @@ def shortened(script):
 
     script = re.sub(r"(\s-n )(\d+)([KM]?)\b", fewer, script)
     script = re.sub(r"(map --local )\d+", r"\g<1>6", script)
-    script = re.sub(r"(weft repeat )\d+", r"\g<1>2", script).replace("--duration 3", "--duration 1")
+    script = re.sub(r"(weft repeat )\d+", rf"\g<1>{runs}", script).replace("--duration 3", "--duration 1")
     return re.sub(r"^(ucx_perftest (?!.* -n ).*? )(?=-t )", rf"\1-n {MOST} ", script, flags=re.M)
 
 
-def bash(script, where, folder, fails=False):
-    """3 and 5 are verdicts, which depend on the load of the machine."""
+def bash(script, where, folder, fails=False, runs=2):
+    """With both outputs in one, as a terminal has them. 3 and 5 are verdicts, which depend on the load of the machine."""
     env = {"PATH": f"{TOOLS}:{os.environ['PATH']}",
            "GITHUB_STEP_SUMMARY": os.path.join(folder, "summary.md")}
-    trap = "trap 'code=$?; case $code in 3|5) ;; *) exit $code;; esac' ERR\n"
-    process = tap.run("bash", "-o", "pipefail", "-c", trap + shortened(script), cwd=folder, env=env)
+    trap = "trap 'code=$?; case $code in 3|5) ;; *) exit $code;; esac' ERR\nexec 2>&1\n"
+    process = tap.run("bash", "-o", "pipefail", "-c", trap + shortened(script, runs), cwd=folder, env=env)
     good = process.code not in (0, 3, 5) if fails else process.code in (0, 3, 5)
     check(good, f"{where}: exit code {process.code}", process)
+    return process
+
+
+def exact(line):
+    """Sentences of a command that fails have no numbers that were measured."""
+    return re.sub(r"\bUCX \d+\.\d+", "UCX #", line)
+
+
+def compare(where, shown, process, mask=varying):
+    line = not_printed(shown, process.raw["out"].decode().split("\n"), mask)
+    check(line is None, f"{where} shows a line that is not printed here, or not in this order:", line, process)
 
 
 # ---- pages ----
@@ -69,22 +83,41 @@ def blocks(text):
     return found
 
 
-def known(words):
-    return re.fullmatch(r"|exit: \d+|needs: \S.*", words)
+def known(language, words):
+    return re.fullmatch({"sh": r"|exit: \d+|needs: \S.*", "text": r"|from: \S.*"}.get(language, ""), words)
 
 
-def block(name, number, script):
+def with_output(text):
+    """[(line, words, script, lines shown)] of the blocks of commands."""
+    found = []
+    for number, language, words, content in blocks(text):
+        if language == "sh":
+            found.append((number, words, content, []))
+        elif language == "text" and not words and found:
+            found[-1][3].extend(content.split("\n"))
+    return found
+
+
+def block(name, number, words, script, shown):
+    """What is found slow is shown only if it was: another verdict than the one marked is another machine's load."""
     if "jq " in script and not shutil.which("jq"):
         tap.skip("jq is missing")
-    bash(script, f"{name}:{number}", tap.folder())
+    where, runs = f"{name}:{number}", 5 if shown else 2
+    tap.undisturbed(lambda: bash(script, where, tap.folder(), runs=runs),
+                    lambda process: compare(where, shown, process),
+                    lambda process: words.startswith("exit: ") and words != f"exit: {process.code}", attempts=3)
 
 
 @tap.test
 def every_block_says_what_it_is():
     wrong = [f"{name}:{number}: ```{language} {words}" for name in PAGES
              for number, language, words, _ in blocks(read(name))
-             if language not in LANGUAGES or not known(words)]
+             if language not in LANGUAGES or not known(language, words)]
     equal(wrong, [])
+    begun = [(name, *found) for name in PAGES for found in [(0, "", "", "")] + blocks(read(name))]
+    alone = [f"{name}:{number}" for (_, _, before, mark, _), (name, number, language, words, _) in zip(begun, begun[1:])
+             if language == "text" and not words and (before != "sh" or mark.startswith("needs: "))]
+    equal(alone, [], "output after no command that is run: it needs a mark `from: WHERE`")
     unmarked = [f"{name}:{number}" for name in PAGES for number, language, _, script in blocks(read(name))
                 if language == "text" and re.search(r"^(?:\$ |weft |cxi_|ucx_)", script, re.M)]
     equal(unmarked, [], "commands in a block that is not run")
@@ -101,9 +134,11 @@ def every_page_is_linked_and_every_link_leads_somewhere():
 
 
 for page in PAGES:
-    for line, language, words, script in blocks(read(page)):
-        if language == "sh" and not words.startswith("needs: "):
-            tap.add(f"the commands at {page}:{line} run", block, page, line, script)
+    for line, words, script, shown in with_output(read(page)):
+        if not words.startswith("needs: "):
+            does = "run and print what is shown" if shown else "run"
+            tap.add(f"the commands at {page}:{line} {does}", block, page, line, words, script, shown,
+                    by_itself=bool(shown and words))
 
 
 # ---- pipelines ----
@@ -154,7 +189,7 @@ for name in sorted(os.listdir(os.path.join(ROOT, "doc", "ci"))):
 # ---- manuals ----
 
 def manual_blocks(text):
-    """[(line, what it needs, [(command, fails)])] of the literal blocks with commands."""
+    """[(line, what it needs, [(command, lines shown, fails)])] of the literal blocks with commands."""
     found, needs, inner = [], "", None
     for number, line in enumerate(text.split("\n"), 1):
         marked = re.match(r"\.\\\" needs: (.*)", line)
@@ -172,40 +207,38 @@ def manual_blocks(text):
 
 
 def commands_in(lines):
-    """A command whose output is a sentence of the tool fails; what `cat FILE` prints is made first."""
+    """A command whose output is a sentence of the tool and nothing else fails; what `cat FILE` prints is made first."""
     found = []
-    for i, line in enumerate(lines):
-        if not line.startswith("$ "):
-            continue
-        command = line[2:]
-        while command.endswith("\\"):
-            i += 1
-            command = command[:-1] + " " + lines[i].strip()
-        said = lines[i + 1] if i + 1 < len(lines) else ""
+    for part in re.split(r"^\$ ", "\n".join(lines), flags=re.M)[1:]:
+        command, _, output = part.replace("\\\n", " ").rstrip("\n").partition("\n")
         if command.startswith("cat "):
-            rest = [other.startswith("$ ") for other in lines[i + 1:]] + [True]
-            text = "\n".join(lines[i + 1:i + 1 + rest.index(True)])
-            command = f"cat >{command[4:]} <<'END'\n{text}\nEND"
-        found.append((command, bool(re.match(r"(cxi_\w+|ucx_perftest|weft[ \w]*): \S", said))))
+            found.append((f"cat >{command[4:]} <<'END'\n{output}\nEND", [], False))
+        else:
+            fails = re.fullmatch(r"(cxi_\w+|ucx_perftest|weft[ \w]*): \S.*", output)
+            found.append((command, output.split("\n"), bool(fails)))
     return found
 
 
 def manual(name):
     folder, server = tap.folder(), None
     for line, needs, commands in manual_blocks(read(name)):
-        for command, fails in commands if not needs else ():
-            words = command.split()
+        for command, shown, fails in commands if not needs else ():
+            where, words = f"{name}:{line}", command.split()
             if len(words) == 1:
-                server = tap.Server(os.path.join(TOOLS, words[0]))
+                server = tap.Server(os.path.join(TOOLS, words[0]), prefix=("sh", "-c", 'exec "$0" "$@" 2>&1'))
+                to_compare = where, shown
                 continue
-            if server and "localhost" in words and not fails:
-                command, server = f"{command} -p {server.port}", None
-            bash(command, f"{name}:{line}", folder, fails)
+            serves = server and "localhost" in words and not fails
+            process = bash(f"{command} -p {server.port}" if serves else command, where, folder, fails, 5)
+            compare(where, shown, process, exact if fails else varying)
+            if serves:
+                compare(*to_compare, tap.ended(server, 0))
+                server = None
 
 
 for page in MANUALS:
     if manual_blocks(read(page)):
-        tap.add(f"the commands of {page} run", manual, page)
+        tap.add(f"the commands of {page} run and print what is shown", manual, page)
 
 if __name__ == "__main__":
     tap.main(workers=4)

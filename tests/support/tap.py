@@ -435,12 +435,14 @@ def lines_of(text):
     return text.split("\n")[:-1]
 
 
+# What depends on the load of the machine and on its clock.
+REMARK = re.compile(": (disturbed while measuring|not resolved|both ends seem to have run on one CPU|the warm-up "
+                    "ended after [0-9]+ ms|an operation takes less than 100 ns: samples are means)")
+
+
 def sentences(process):
     """Lines of stderr, without remarks on what the machine did meanwhile and what its clock resolves."""
-    return [line for line in lines_of(process.err)
-            if not re.search(": (disturbed while measuring|not resolved|both ends seem to have run on "
-                             "one CPU|the warm-up ended after [0-9]+ ms|an operation takes less than "
-                             "100 ns: samples are means)", line)]
+    return [line for line in lines_of(process.err) if not REMARK.search(line)]
 
 
 def preempted(process):

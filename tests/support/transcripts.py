@@ -4,7 +4,7 @@ our output may differ from them is named here one by one."""
 import pathlib
 import re
 
-from tap import check, equal, lines_of, mask_fields
+from tap import REMARK, check, equal, lines_of, mask_fields
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "process/transcripts"
 
@@ -122,3 +122,42 @@ def same(process, name, end):
     """The output of a process is that of one end of an example."""
     shown = read(f"{name}.{end}").split("\n", 1)[1]
     same_transcript(process.out, corrected(name, shown, end == "client"))
+
+
+# ---- what documents show of a run ----
+
+NUMBER = r"[-+<]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
+VARIES = (
+    (r"^(?:Faster: |Slower: |Same: |Cannot tell|Nothing is slower ).*", "VERDICT"),
+    (r"  (?:faster|slower|same|cannot tell)$", "  VERDICT"),
+    (r"^node [^:\s]+", "node HOST"),
+)
+
+
+def varying(line):
+    """Without what another machine, another load or fewer iterations change. Sizes stay, and so does the place of
+    each column in a row of numbers. Only rows of ucx_perftest, of eight numbers, begin with a count."""
+    for _, form in ADDED:
+        if re.fullmatch(form, line):
+            return form
+    numbers = re.findall(NUMBER, line)
+    row = re.fullmatch(rf"(?: *{NUMBER})+", line)
+    size = re.match(r" +\d+(?=  )|", line)[0] if len(numbers) != 8 else ""
+    rest = masked(line, counted=False)[len(size):]
+    for pattern, replacement in VARIES:
+        rest = re.sub(pattern, replacement, rest)
+    if row:
+        return size + re.sub(f" *{NUMBER}", lambda m: "#" * len(m[0]), rest)
+    return size + (re.sub(" +", " ", re.sub(NUMBER, "#", rest)) if numbers else rest)
+
+
+def not_printed(shown, printed, mask=varying):
+    """The first of the lines shown that is not among those printed, in this order; None if all are. The document may
+    leave out lines; it may have remarks on the load of its machine, and more rows of a run that lasted longer."""
+    left, before = (mask(line) for line in printed), None  # "in" goes on where it was
+    for line in shown:
+        wanted = mask(line)
+        if wanted not in ("", before) and not REMARK.search(line) and wanted not in left:
+            return line
+        before = wanted
+    return None
