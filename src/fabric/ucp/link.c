@@ -57,6 +57,18 @@ static int enlist(struct weft_ucp *u, const struct region *region, struct weft_u
     return status == UCS_OK ? 0 : weft_ucp_refuse(u, "registering memory", status);
 }
 
+/* A GPU's comes first, then the longest. */
+static void choose_inbox(struct weft_ucp *u)
+{
+    u->inbox = NULL;
+    for (const struct weft_ucp_exposed *e = u->exposed; e < u->exposed + WEFT_UCP_ENTRIES; e++) {
+        const struct region *r = e->region, *best = u->inbox;
+        if (r && (!best || (r->gpu && !best->gpu) ||
+                  (!r->gpu == !best->gpu && r->length > best->length)))
+            u->inbox = r;
+    }
+}
+
 /* Packed once: releases of UCX leave bytes of it unset, and one region has one key. */
 static int pack_key(const struct weft_ucp *u, struct weft_ucp_exposed *e)
 {
@@ -100,6 +112,7 @@ static void unexpose(struct weft_ucp *u, struct weft_ucp_exposed *e)
     else
         ucp_mem_unmap(u->port.context, e->memh);
     *e = (struct weft_ucp_exposed){0};
+    choose_inbox(u);
 }
 
 void weft_ucp_give_back(struct weft_ucp *u)
@@ -138,6 +151,7 @@ int weft_ucp_expose(struct fabric *fabric, struct region *region, struct msg *ke
     if (status)
         return status;
     e->region = region;
+    choose_inbox(u);
     status = give_key(u, e, key);
     if (status)
         unexpose(u, e);

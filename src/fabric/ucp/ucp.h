@@ -113,10 +113,13 @@ struct weft_ucp_slot {
 struct weft_ucp_packet {
     struct weft_ucp_packet *next;
     struct weft_ucp *ucp;
-    size_t room, length;
+    size_t length, at; /* header and payload; the header alone */
+    size_t here;       /* so much of it is in data */
+    void *source;      /* UCX's, until it is fetched; or NULL */
     bool ready;
     int status;
-    char data[];
+    char *data;
+    size_t room;
 };
 
 /* Settings of ours. */
@@ -159,6 +162,8 @@ struct weft_ucp {
 
     struct weft_ucp_packet *first, **last, *spare, *given; /* of arrivals */
     size_t kept;                                           /* bytes of those */
+    const struct region *inbox; /* what is fetched may come to its end; a GPU's if there is one */
+    unsigned waits, fetching;   /* of those arrivals that have to be fetched */
 
     struct {
         uint64_t sent, acked, taken, told; /* units of tagged messages: ours, and theirs */
@@ -377,6 +382,9 @@ int weft_ucp_tell(struct weft_ucp *ucp, enum news what, uint64_t word);
 bool weft_ucp_events_grow(struct weft_ucp *ucp);
 /* All that came in and was not asked for. */
 void weft_ucp_events_drop(struct weft_ucp *ucp);
+void weft_ucp_packets_free(struct weft_ucp *ucp);
+/* Arrivals that wait for it, as far as there is room. */
+void weft_ucp_fetch(struct weft_ucp *ucp);
 
 /* Straight to the caller of a poll that is under way, or else in the queue. */
 static inline struct completion *weft_ucp_event(struct weft_ucp *ucp)
