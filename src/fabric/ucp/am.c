@@ -277,7 +277,7 @@ static void fetch_one(struct weft_ucp *u, struct weft_ucp_packet *packet)
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-        .memory_type = UCS_MEMORY_TYPE_HOST,
+        .memory_type = there ? weft_ucp_type(&u->port, u->inbox) : UCS_MEMORY_TYPE_HOST,
         .cb.recv_am = fetched,
         .user_data = packet};
     void *source = packet->source;
