@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 struct state {
     size_t got; /* of the message that is coming in */
@@ -79,9 +78,10 @@ static int stream_next(struct run *run, const struct completion *c)
                     run->size - state->got);
     /* What is lent is looked at in our own memory, with the rest of its message. */
     if (run->verify && c->data)
-        memcpy(run->session->buffer.address + run->receive_at + state->got, c->data, c->length);
+        status = run->session->buffer.kind->fill(&run->session->buffer,
+                                                 run->receive_at + state->got, c->data, c->length);
     state->got += c->length;
-    if (state->got == run->size)
+    if (!status && state->got == run->size)
         status = whole(run);
     if (!status)
         status = post_receive(run);

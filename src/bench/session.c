@@ -111,7 +111,7 @@ static void free_memory(struct session *s)
     if (s->exposed)
         s->fabric->withdraw(s->handle, &s->buffer);
     s->exposed = false;
-    if (s->buffer.address && s->buffer.kind && !s->facts.own_memory)
+    if (s->buffer.address && s->buffer.kind && (s->buffer.gpu || !s->facts.own_memory))
         s->buffer.kind->free(&s->buffer);
     s->buffer = (struct region){.fd = -1};
     if (large)
@@ -196,10 +196,10 @@ static int place(struct session *s, const struct memory_ops *kind, unsigned devi
 {
     struct keepalive keepalive;
     s->buffer.device = device;
-    if (s->facts.own_memory) {
+    if (s->facts.own_memory && !kind->gpu) {
         if (kind != &memory_host)
-            return fail(-ENOTSUP, "fabric %s places the memory itself, and not in %s",
-                        s->fabric->name, kind->gpu ? "a GPU" : "huge pages");
+            return fail(-ENOTSUP, "fabric %s places the memory itself, and not in huge pages",
+                        s->fabric->name);
         s->buffer = (struct region){.kind = kind, .length = length, .fd = -1};
         return 0;
     }

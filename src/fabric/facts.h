@@ -131,7 +131,7 @@ struct fabric_facts {
     const char *why_not[HINTS]; /* the reason of each hint not honoured */
     bool alone;                 /* the other end takes no part and no byte moves */
     bool nic;          /* it is one: what two ends on it send each other crosses it twice */
-    bool own_memory;   /* expose must place the memory itself */
+    bool own_memory;   /* expose must place the memory itself, but for a GPU's */
     bool one_run;      /* its library stands one kind of run per meeting only: leave after each */
     bool follows_here; /* which device was opened depends on want.here: a caller that
                           learns it later must open again */

@@ -74,6 +74,9 @@ extern const struct opt perf_rows[];
 int perf_help(const struct opt_set *set, struct msg *text);
 int perf_help_ours(const struct opt_set *set, struct msg *text);
 
+/* What the chosen test is; one of UCX's layer on a GPU's memory is UCX's alone. */
+unsigned perf_kind(const struct perftest *o);
+
 /* The device as fabrics are chosen by, from -x and -d; "" if neither is given. */
 int perf_device(unsigned kind, const char *transport, const char *device, char *text, size_t room);
 

@@ -37,7 +37,7 @@ static int run_test(struct command *c, struct opt_set *set, const char *labels)
                           .more = more};
     int status = perf_settle(set);
     if (!status)
-        status = perf_find_device(c, perf_tests[o->test - 1].kind, o->transport, o->device, device);
+        status = perf_find_device(c, perf_kind(o), o->transport, o->device, device);
     for (int rank = 0; rank < 2 && !status; rank++)
         status = perf_memory(o->memory, rank, offer.memory[rank]);
     if (status)
@@ -206,6 +206,5 @@ int perf_check_client(struct command *c)
     for (int rank = 0; rank < 2 && !status; rank++)
         status = perf_memory(o->memory, rank, memory);
     return status ? status
-                  : perf_device(perf_tests[o->test - 1].kind, o->transport, o->device, device,
-                                sizeof device);
+                  : perf_device(perf_kind(o), o->transport, o->device, device, sizeof device);
 }

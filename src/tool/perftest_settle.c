@@ -96,6 +96,18 @@ int perf_memory(const char *text, int rank, char memory[PERF_MEMORY])
     return memory_choose(memory, &kind, &gpu);
 }
 
+unsigned perf_kind(const struct perftest *o)
+{
+    unsigned kind = perf_tests[o->test - 1].kind;
+    char memory[PERF_MEMORY];
+    const struct memory_ops *ops;
+    unsigned gpu;
+    for (int rank = 0; rank < 2 && kind & PERF_LAYER; rank++)
+        if (!perf_memory(o->memory, rank, memory) && !memory_choose(memory, &ops, &gpu) && ops->gpu)
+            kind |= PERF_UCP;
+    return kind;
+}
+
 int perf_same_threads(const struct opt_set *set, const struct msg *ask)
 {
     uint64_t mine = ((const struct perftest *)set->base)->spec.threads, theirs;

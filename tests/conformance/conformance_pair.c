@@ -48,7 +48,7 @@ static int place_region(struct end *end, const struct end *share, size_t length)
         end->guest = true;
         return 0;
     }
-    if (end->facts.own_memory) {
+    if (end->facts.own_memory && !kind->gpu) {
         end->region = (struct region){.kind = &memory_host, .length = length, .fd = -1};
         return 0;
     }

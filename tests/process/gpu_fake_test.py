@@ -13,7 +13,9 @@ from tap import (Client, Server, Traces, check, ended, equal, header_value, one_
                  rows_of, run, sentences, skip, test)
 
 FOLDER = tap.doubles_folder()
+MODULES = os.path.join(tap.build_folder(), "modules")
 VENDORS = {"NVIDIA": "CUDA", "AMD": "ROCM", "INTEL": "ZE"}
+CALLED = {"NVIDIA": "CUDA", "AMD": "ROCm", "INTEL": "Level Zero"}
 KINDS = {"NVIDIA": "cuda", "AMD": "rocm", "INTEL": "ze"}
 LIBRARIES = {"NVIDIA": "libcuda.so.1", "AMD": "libamdhip64.so", "INTEL": "libze_loader.so.1"}
 OPS = {"write": ("cxi_write_lat",), "read": ("cxi_read_lat",), "send": ("cxi_send_lat",),
@@ -574,6 +576,36 @@ def fabrics_that_do_not_reach_gpus_are_refused_by_name():
                   "GPU" in said[0], process)
     if not tried:
         skip("neither ofi nor uct is here")
+
+
+def ucx_lacks(vendor):
+    """At both ends, before anything is timed, and with the release of UCX."""
+    if not os.path.exists(os.path.join(MODULES, "weft-ucp.so")):
+        skip("weft-ucp.so is not built")
+    if os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd"):
+        skip("there is a real GPU")
+    env = machine(vendor, WEFT_MODULE_PATH=MODULES)
+    kind = KINDS[vendor]
+    words = rf"ucp \S+ \(UCX 1\.[\d.]+\) does not reach memory of {vendor} GPUs: this UCX has no support for " \
+            rf"{CALLED[vendor]} memory, or finds no driver for it"
+    for memory in (kind, f"{kind},host", f"host,{kind}"):
+        for args in (("-t", "tag_bw"), ("-t", "ucp_put_lat"), ("-x", "tcp", "-d", "lo", "-t", "stream_bw"),
+                     ("-t", "ucp_add")):
+            process = run(tool("ucx_perftest"), "--local", *args, "-m", memory, "-n", "10", env=env)
+            ended(process, 1)
+            check(re.search(words + "$", one_sentence(process, "gpu_ucx_perftest")), process)
+            equal(process.out, "")
+    server = Server(tool("ucx_perftest"), "-x", "ucp", env=env)
+    client = Client(tool("ucx_perftest"), server, "-x", "ucp", "-t", "tag_bw", "-m", f"host,{kind}", env=env)
+    ended(client, 1)
+    server.wait_until(lambda: re.search(words, server.err), 20)
+    check(re.search(words, client.err), client)
+    server.kill(signal.SIGINT)
+    server.wait(20)
+
+
+for vendor in VENDORS:
+    tap.add(f"{vendor}: UCX without support for its memory is refused with its release", ucx_lacks, vendor)
 
 
 # ---- what is installed ----

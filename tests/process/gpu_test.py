@@ -2,6 +2,7 @@
 """The tools on the memory of a real NVIDIA GPU: gpu_test.py BUILD [--full]. It needs the tools of a
 build folder and nothing else; where there is no GPU every test is a skip. With --full the long
 commands run with their usual numbers of iterations."""
+import os
 import re
 import signal
 import sys
@@ -113,6 +114,81 @@ for test in ("am_lat", "put_lat", "get", "am_bw", "put_bw"):
         for layout in (("-D", "bcopy"), ("-D", "zcopy", "-s", "4096")):
             tap.add(f"ucx_perftest {test} -m {memory} {' '.join(layout)}", two_ways, test, memory,
                     layout, by_itself=True)
+
+
+# ---- UCX's protocol layer ----
+
+MODULE = os.path.join(tap.build_folder(), "modules", "weft-ucp.so")
+LAYER = ("tag_lat", "tag_bw", "tag_sync_lat", "ucp_am_lat", "ucp_am_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get",
+         "stream_lat", "stream_bw")
+CHOICE = "UCX's choice"
+PATHS = {CHOICE: ("-x", "ucp"), "shared memory": ("-x", "posix,cuda_copy"),
+         "shared memory and IPC": ("-x", "posix,cuda_copy,cuda_ipc"), "TCP": ("-x", "tcp,cuda_copy", "-d", "lo")}
+
+
+def on_layer(*args, limit=120):
+    """One that the UCX here carries; it may have been built without CUDA."""
+    needs_gpu()
+    if not os.path.exists(MODULE):
+        skip("weft-ucp.so is not built")
+    process = run(tap.tool_path("ucx_perftest"), "--local", *args, limit=limit)
+    if process.code == 1 and "no support for CUDA memory" in process.err:
+        skip(one_sentence(process, "ucx_perftest").strip())
+    return process
+
+
+def layer_lines(sizes, verify):
+    """Eager ones, and such as go by rendezvous. Each has memory of its own, where the last one's was."""
+    for name in LAYER:
+        for size in sizes:
+            yield f"{name}_{size} -t {name} -s {size} {verify}"
+    yield f"window -t ucp_am_bw -s 8M -O 20 {verify}"
+    yield f"lent -t stream_bw -s 100000 -r recv_data {verify}"
+    yield f"header -t ucp_am_lat -H 16 -s 100000 {verify}"
+    yield f"copied -t ucp_am_bw -y -s 100000 {verify}"
+    yield f"registered -t tag_bw -z -s 100000 {verify}"
+
+
+def layer_moves(memory, path, verify):
+    lines = list(layer_lines((8, 65536, 4194304) if path == CHOICE else (8, 100000), verify))
+    process = on_layer("-m", memory, *PATHS[path], "-n", "20", "-w", "3", "--interval", "0", "-v", "-b",
+                       tap.file_with("\n".join(lines) + "\n"), limit=LIMIT_S)
+    ended(process, 0)
+    equal([row.split(",")[:2] for row in process.out.splitlines()[1:]], [[line.split()[0], "20"] for line in lines],
+          process)
+    tap.note(process.out)
+
+
+for path in PATHS:
+    for memory in ("cuda", "cuda,host", "host,cuda"):
+        for verify in ("", "--verify") if path == CHOICE else ("--verify",):
+            tap.add(f"UCX's protocol layer by {path} -m {memory} {verify}", layer_moves, memory, path, verify,
+                    by_itself=True)
+
+
+@alone
+def what_uses_tags_on_a_gpu_goes_by_the_protocol_layer():
+    ended(on_layer("-t", "tag_bw", "-m", "cuda", "-n", "20"), 0)
+    ended(on_layer("-t", "tag_bw", "-m", "cuda", "-n", "200", "-T", "2", "-s", "100000", "--verify"), 0)
+
+
+@alone
+def the_protocol_layer_refuses_what_it_has_not():
+    process = ended(on_layer("-t", "ucp_add", "-m", "cuda", "-n", "20"), 1)
+    check("cannot do atomics on GPU memory" in one_sentence(process, "ucx_perftest"), process)
+    process = ended(on_layer("-t", "tag_lat", "-m", "cuda", "-n", "20", "-x", "tcp", "-d", "lo"), 1)
+    check("name cuda_copy too" in one_sentence(process, "ucx_perftest"), process)
+
+
+def layer_killed(victim, name):
+    on_layer("-t", name, "-m", "cuda", "-n", "1")
+    for path in ("shared memory and IPC", "TCP"):
+        tap.kills_an_end(victim, *PATHS[path], "-m", "cuda", "-t", name, "-s", "1M")
+
+
+for victim, name in (("server", "tag_bw"), ("client", "ucp_put_bw"), ("server", "ucp_am_lat")):
+    tap.add(f"a killed {victim} ends the other in {name} on the protocol layer", layer_killed, victim, name,
+            by_itself=True)
 
 
 @alone

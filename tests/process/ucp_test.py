@@ -33,6 +33,7 @@ def lines_for(verify):
             yield f"{name}_{size} -t {name} -s {size} {verify}"
     yield f"lent -t stream_lat -s 3000 -r recv_data {verify}"
     yield f"lent_bw -t stream_bw -s 100000 -r recv_data {verify}"
+    yield f"window -t ucp_am_bw -s 8M -O 20 {verify}"
     yield f"header -t ucp_am_lat -H 16 -s 5 {verify}"
     yield f"copied -t ucp_am_bw -y -s 200 {verify}"
 

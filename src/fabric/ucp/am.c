@@ -11,7 +11,7 @@ enum {
     EVENTS = 1024,
     HEADER = sizeof(uint64_t),
     PACKET_LEAST = 256,
-    KEPT_LEAST = 64 << 20 /* so much may be on its way in, or the largest region twice */
+    KEPT_LEAST = 64 << 20 /* so much may be kept, and the largest region twice */
 };
 
 /* ---- bytes kept aside ---- */
@@ -26,39 +26,70 @@ static size_t longest(const struct weft_ucp *u)
     return most + WEFT_UCP_HEAD_MAX;
 }
 
-static struct weft_ucp_packet *new_packet(struct weft_ucp *u, size_t length)
+static bool has_room(const struct weft_ucp *u, size_t bytes)
+{
+    size_t most = 2 * longest(u) + KEPT_LEAST;
+    return bytes <= most && u->kept <= most - bytes;
+}
+
+/* So many bytes of it are kept here; what is kept already stays. */
+static bool keep_bytes(struct weft_ucp_packet *packet, size_t here)
+{
+    struct weft_ucp *u = packet->ucp;
+    if (packet->room < here || !packet->data) {
+        size_t room = here > PACKET_LEAST ? here : PACKET_LEAST;
+        char *data = realloc(packet->data, room);
+        if (!data) {
+            weft_ucp_lose(u, UCS_ERR_NO_MEMORY, "no memory for what arrived");
+            return false;
+        }
+        packet->data = data;
+        packet->room = room;
+    }
+    u->kept += here - packet->here;
+    packet->here = here;
+    return true;
+}
+
+static void drop(struct weft_ucp *u, struct weft_ucp_packet *packet)
+{
+    u->kept -= sizeof *packet + packet->here;
+    packet->next = u->spare;
+    u->spare = packet;
+}
+
+static struct weft_ucp_packet *new_packet(struct weft_ucp *u, size_t length, size_t here)
 {
     struct weft_ucp_packet *packet = u->spare;
-    size_t most = longest(u);
-    if (length > most || u->kept + length > 2 * most + KEPT_LEAST) {
+    if (length > longest(u) || !has_room(u, sizeof *packet + here)) {
         weft_ucp_lose(u, UCS_ERR_EXCEEDS_LIMIT, "it sends more than this end has room for");
         return NULL;
     }
     if (packet)
         u->spare = packet->next;
-    if (!packet || packet->room < length) {
-        size_t room = length > PACKET_LEAST ? length : PACKET_LEAST;
-        free(packet);
-        packet = malloc(sizeof *packet + room);
-        if (!packet) {
-            weft_ucp_lose(u, UCS_ERR_NO_MEMORY, "no memory for what arrived");
-            return NULL;
-        }
-        packet->room = room;
+    else
+        packet = calloc(1, sizeof *packet);
+    if (!packet) {
+        weft_ucp_lose(u, UCS_ERR_NO_MEMORY, "no memory for what arrived");
+        return NULL;
     }
-    packet->next = NULL;
-    packet->ucp = u;
-    packet->length = length;
-    packet->status = 0;
-    u->kept += length;
-    return packet;
+    *packet = (struct weft_ucp_packet){
+        .ucp = u, .length = length, .data = packet->data, .room = packet->room};
+    u->kept += sizeof *packet;
+    if (keep_bytes(packet, here))
+        return packet;
+    drop(u, packet);
+    return NULL;
 }
 
-static void drop(struct weft_ucp *u, struct weft_ucp_packet *packet)
+void weft_ucp_packets_free(struct weft_ucp *u)
 {
-    u->kept -= packet->length;
-    packet->next = u->spare;
-    u->spare = packet;
+    while (u->spare) {
+        struct weft_ucp_packet *packet = u->spare;
+        u->spare = packet->next;
+        free(packet->data);
+        free(packet);
+    }
 }
 
 /* ---- events ---- */
@@ -126,7 +157,7 @@ static int hand_out(struct weft_ucp *u, struct completion *completions, int max)
         u->first = packet->next;
         if (!u->first)
             u->last = &u->first;
-        completions[got++] = (struct completion){.id = first_word(packet->data, packet->length),
+        completions[got++] = (struct completion){.id = first_word(packet->data, packet->here),
                                                  .verb = VERB_ARRIVAL,
                                                  .status = packet->status,
                                                  .length = packet->length,
@@ -148,6 +179,8 @@ static int poll_more(struct weft_ucp *u, struct completion *completions, int max
 {
     if (u->todo & TODO_GIVEN)
         drop_given(u);
+    if (u->waits && u->connected)
+        weft_ucp_fetch(u);
     if (u->todo & TODO_FLUSH && u->connected)
         weft_ucp_flush_start(u);
     if (u->todo & TODO_TELL)
@@ -201,48 +234,107 @@ int weft_ucp_arm(struct fabric *fabric)
 
 /* ---- in ---- */
 
+/* By rendezvous the sender waits until this end has fetched it. Where nobody looks, and on a GPU,
+ * all of them come to the end of this end's memory, as in UCX's own tool; what this end sends lies
+ * before its middle. */
+static bool comes_to_inbox(const struct weft_ucp *u)
+{
+    return u->inbox && (u->inbox->gpu || !u->looks);
+}
+
+static size_t inbox_at(const struct weft_ucp *u, const struct weft_ucp_packet *packet)
+{
+    return u->inbox->length - (packet->length - packet->at);
+}
+
+/* It is where it was to come; from a GPU what is looked at is copied. */
+static void landed(struct weft_ucp_packet *packet, ucs_status_t status)
+{
+    struct weft_ucp *u = packet->ucp;
+    packet->ready = true;
+    u->fetching--;
+    if (u->draining)
+        return;
+    if (status != UCS_OK)
+        packet->status = weft_ucp_refuse(u, "fetching a message", status);
+    else if (u->looks && comes_to_inbox(u))
+        packet->status = u->inbox->kind->peek(
+            u->inbox, inbox_at(u, packet), packet->data + packet->at, packet->length - packet->at);
+}
+
 static void fetched(void *request, ucs_status_t status, size_t length, void *arg)
 {
     struct weft_ucp_packet *packet = arg;
-    struct weft_ucp *u = packet->ucp;
     (void)length;
-    if (status != UCS_OK && !u->draining)
-        packet->status = weft_ucp_refuse(u, "fetching a message", status);
-    packet->ready = true;
+    landed(packet, status);
     ucp_request_free(request);
+    weft_ucp_fetch(packet->ucp);
 }
 
-/* By rendezvous: the sender waits until this end has fetched it. */
-static ucs_status_t fetch(struct weft_ucp *u, struct weft_ucp_packet *packet, size_t at, void *data,
-                          size_t length)
+static void fetch_one(struct weft_ucp *u, struct weft_ucp_packet *packet)
 {
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA |
-                                                 UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST,
-                                 .cb.recv_am = fetched,
-                                 .user_data = packet};
-    void *request = ucp_am_recv_data_nbx(u->worker, data, packet->data + at, length, &param);
-    packet->ready = !UCS_PTR_IS_PTR(request);
-    if (UCS_PTR_IS_ERR(request))
-        packet->status = weft_ucp_refuse(u, "fetching a message", UCS_PTR_STATUS(request));
-    return UCS_INPROGRESS;
+    bool there = comes_to_inbox(u);
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+        .memory_type = there ? weft_ucp_type(&u->port, u->inbox) : UCS_MEMORY_TYPE_HOST,
+        .cb.recv_am = fetched,
+        .user_data = packet};
+    void *source = packet->source;
+    if ((u->looks || !there) && !keep_bytes(packet, packet->length))
+        return;
+    packet->source = NULL;
+    u->waits--;
+    u->fetching++;
+    char *to = there ? u->inbox->address + inbox_at(u, packet) : packet->data + packet->at;
+    void *request =
+        ucp_am_recv_data_nbx(u->worker, source, to, packet->length - packet->at, &param);
+    if (!UCS_PTR_IS_PTR(request))
+        landed(packet, UCS_PTR_STATUS(request));
+}
+
+/* What is looked at is kept, so there must be room for it; a GPU's is copied before the next comes
+ * to its place. */
+static bool can_fetch(const struct weft_ucp *u, const struct weft_ucp_packet *packet)
+{
+    if (!u->looks && comes_to_inbox(u))
+        return true;
+    return comes_to_inbox(u) ? !u->fetching : has_room(u, packet->length);
+}
+
+void weft_ucp_fetch(struct weft_ucp *u)
+{
+    for (struct weft_ucp_packet *p = u->first; p && u->waits && !(u->todo & TODO_LOST); p = p->next)
+        if (p->source) {
+            if (u->draining || !can_fetch(u, p))
+                return;
+            fetch_one(u, p);
+        }
 }
 
 static ucs_status_t keep(struct weft_ucp *u, const void *header, size_t header_bytes, void *data,
                          size_t length, bool pulls)
 {
-    struct weft_ucp_packet *packet =
-        length < SIZE_MAX - header_bytes ? new_packet(u, header_bytes + length) : NULL;
+    size_t here = pulls ? 0 : u->looks || length < HEADER ? length : HEADER;
+    struct weft_ucp_packet *packet = NULL;
+    if (u->inbox && length > u->inbox->length)
+        weft_ucp_lose(u, UCS_ERR_EXCEEDS_LIMIT, "it sends more than this end has room for");
+    else if (length < SIZE_MAX - header_bytes)
+        packet = new_packet(u, header_bytes + length, header_bytes + here);
     if (!packet)
         return UCS_OK;
+    packet->at = header_bytes;
     if (header_bytes)
         memcpy(packet->data, header, header_bytes);
     *u->last = packet;
     u->last = &packet->next;
-    if (pulls)
-        return fetch(u, packet, header_bytes, data, length);
-    memcpy(packet->data + header_bytes, data, length);
+    if (pulls) {
+        packet->source = data;
+        u->waits++;
+        weft_ucp_fetch(u);
+        return UCS_INPROGRESS;
+    }
+    memcpy(packet->data + header_bytes, data, here);
     packet->ready = true;
     return UCS_OK;
 }

@@ -113,14 +113,15 @@ int weft_ucp_check_address(const unsigned char *bytes, size_t length, const char
 /* ---- a key ---- */
 
 /* A bit per memory domain, the kind of memory, and for each domain a length and its own key. */
-int weft_ucp_check_rkey(const unsigned char *bytes, size_t length)
+int weft_ucp_check_rkey(const unsigned char *bytes, size_t length, uint64_t types)
 {
     struct cursor c = {bytes, length, false};
     const unsigned char *map = take(&c, sizeof(uint64_t));
     unsigned domains = 0;
     for (size_t i = 0; map && i < sizeof(uint64_t); i++)
         domains += (unsigned)__builtin_popcount(map[i]);
-    c.bad |= take_byte(&c) != UCS_MEMORY_TYPE_HOST;
+    unsigned type = take_byte(&c);
+    c.bad |= type >= 64 || !((types | UCS_BIT(UCS_MEMORY_TYPE_HOST)) >> type & 1);
     while (domains-- && !c.bad)
         take(&c, take_byte(&c));
     if (c.bad)

@@ -65,6 +65,15 @@ static void limits(struct fabric_facts *facts)
     facts->pieces = VERB(AM) | VERB(TSEND) | VERB(TRECV) | VERB(STREAM_SEND);
 }
 
+/* Where the target's CPU does the atomics, it cannot reach it: there are none. */
+static void gpus(const struct weft_ucp_port *port, struct fabric_facts *facts)
+{
+    facts->gpus = port->gpus;
+    facts->gpu_verbs = facts->verbs & ~VERB(ATOMIC);
+    facts->gpu_layouts = 1U << LAYOUT_BCOPY | 1U << LAYOUT_ZCOPY;
+    facts->why_no_gpu = port->why_no_gpu;
+}
+
 void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *want,
                     struct fabric_facts *facts)
 {
@@ -86,9 +95,9 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
     proofs(facts);
     hints(facts);
     limits(facts);
+    gpus(port, facts);
     facts->tunes = weft_ucp_tune_names;
     facts->follows_here = port->follows_here;
-    facts->why_no_gpu = "UCP on GPU memory has not been tried";
     facts->why_no_service = "UCX has no services";
     if (*port->device && !port->shared) {
         facts->link_bits_per_s = link_bits_per_s("", port->device);

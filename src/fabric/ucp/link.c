@@ -47,14 +47,29 @@ static int place(struct weft_ucp *u, struct region *region, struct weft_ucp_expo
 
 static int enlist(struct weft_ucp *u, const struct region *region, struct weft_ucp_exposed *e)
 {
-    ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                                                 UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-                                                 UCP_MEM_MAP_PARAM_FIELD_FLAGS,
-                                   .address = region->address,
-                                   .length = region->length,
-                                   .flags = u->tunes.nonblock ? UCP_MEM_MAP_NONBLOCK : 0};
+    ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
+        .address = region->address,
+        .length = region->length,
+        .flags = u->tunes.nonblock ? UCP_MEM_MAP_NONBLOCK : 0,
+        .memory_type = weft_ucp_type(&u->port, region)};
+    if (region->gpu && !(u->port.gpus & 1U << region->kind->vendor))
+        return weft_ucp_host->fail(-ENOTSUP, "ucp: GPU memory that UCX does not reach");
     ucs_status_t status = ucp_mem_map(u->port.context, &params, &e->memh);
     return status == UCS_OK ? 0 : weft_ucp_refuse(u, "registering memory", status);
+}
+
+/* A GPU's comes first, then the longest. */
+static void choose_inbox(struct weft_ucp *u)
+{
+    u->inbox = NULL;
+    for (const struct weft_ucp_exposed *e = u->exposed; e < u->exposed + WEFT_UCP_ENTRIES; e++) {
+        const struct region *r = e->region, *best = u->inbox;
+        if (r && (!best || (r->gpu && !best->gpu) ||
+                  (!r->gpu == !best->gpu && r->length > best->length)))
+            u->inbox = r;
+    }
 }
 
 /* Packed once: releases of UCX leave bytes of it unset, and one region has one key. */
@@ -100,6 +115,7 @@ static void unexpose(struct weft_ucp *u, struct weft_ucp_exposed *e)
     else
         ucp_mem_unmap(u->port.context, e->memh);
     *e = (struct weft_ucp_exposed){0};
+    choose_inbox(u);
 }
 
 void weft_ucp_give_back(struct weft_ucp *u)
@@ -138,6 +154,7 @@ int weft_ucp_expose(struct fabric *fabric, struct region *region, struct msg *ke
     if (status)
         return status;
     e->region = region;
+    choose_inbox(u);
     status = give_key(u, e, key);
     if (status)
         unexpose(u, e);
@@ -276,7 +293,7 @@ static int unlock(struct weft_ucp *u, struct weft_ucp_remote *r, const struct ms
     unsigned char *bytes = get_padded(key, "rkey", WEFT_UCP_RKEY_MAX, &length);
     if (!bytes)
         return -EPROTO;
-    int status = weft_ucp_check_rkey(bytes, length);
+    int status = weft_ucp_check_rkey(bytes, length, u->port.key_types);
     if (!status) {
         ucs_status_t opens = ucp_ep_rkey_unpack(u->ep, bytes, &r->rkey);
         if (opens != UCS_OK) {

@@ -29,6 +29,16 @@ static bool in_shared_memory(const char *name)
     return false;
 }
 
+/* They copy to and from a GPU on this machine, for other transports: none goes without one. */
+static bool serves_gpus(const char *name)
+{
+    static const char *const families[] = {"cuda_", "gdr_", "rocm_", "ze_"};
+    for (size_t i = 0; i < LENGTH(families); i++)
+        if (strncmp(name, families[i], strlen(families[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Of a context's lines those of resources, of an endpoint's those of lanes: a word with a slash. */
 void weft_ucp_each(const char *text, void (*found)(void *arg, const char *name), void *arg)
 {
@@ -176,7 +186,7 @@ static bool no_two_ends(const char *name)
 static void say_resource(void *arg, const char *name)
 {
     const struct listing *listing = arg;
-    if (!no_two_ends(name))
+    if (!no_two_ends(name) && !serves_gpus(name))
         listing->say(listing->arg, name, in_shared_memory(name) ? "shared memory" : "network");
 }
 
@@ -213,6 +223,8 @@ static int refuse(const char *device, ucs_status_t status)
 static void look(void *arg, const char *name)
 {
     struct weft_ucp_port *port = arg;
+    if (serves_gpus(name))
+        return;
     port->shared &= in_shared_memory(name);
     port->places |= in_shared_memory(name) && !no_two_ends(name);
     port->unwatched |= in_shared_memory(name) && !no_two_ends(name) &&
@@ -247,5 +259,6 @@ int weft_ucp_port_open(struct weft_ucp_port *port, const struct fabric_want *wan
     if (opened != UCS_OK)
         return refuse(want->device, opened);
     each_resource(port->context, look, port);
+    weft_ucp_gpus(port, want->gpus);
     return 0;
 }

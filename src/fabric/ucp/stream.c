@@ -118,7 +118,7 @@ int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x)
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                  UCP_OP_ATTR_FIELD_USER_DATA |
                                                  UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST,
+                                 .memory_type = weft_ucp_type(&u->port, x->local),
                                  .cb.recv_stream = received,
                                  .user_data = slot};
     void *request =

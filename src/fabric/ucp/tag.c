@@ -6,19 +6,19 @@
 
 #include <errno.h>
 
-enum { UNIT = 4096, TELL_EVERY = WEFT_UCP_WINDOW / 4 };
+enum { UNIT = 4096, UNITS_MOST = WEFT_UCP_WINDOW / 32, TELL_EVERY = WEFT_UCP_WINDOW / 4 };
 static const uint64_t mail_bit = UINT64_C(1) << 63;
 
+/* Of a long one UCX keeps the announcement alone: as many as are outstanding in its own tool are on
+ * their way whatever their length. */
 static inline uint64_t units(size_t length)
 {
-    return 1 + length / UNIT;
+    return length / UNIT < UNITS_MOST ? 1 + length / UNIT : UNITS_MOST;
 }
 
-/* One message may be longer than all of it. */
 static inline bool has_room(const struct weft_ucp *u, size_t length)
 {
-    uint64_t out = u->flow.sent - u->flow.acked;
-    return !out || out + units(length) <= WEFT_UCP_WINDOW;
+    return u->flow.sent - u->flow.acked + units(length) <= WEFT_UCP_WINDOW;
 }
 
 void weft_ucp_flow_acked(struct weft_ucp *u, uint64_t acked)

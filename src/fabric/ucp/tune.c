@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings of this fabric's own, and operations that are not as usual: in pieces, with the handle
- * of their memory, or with the name of the protocol that UCX has chosen for them. */
+/* Settings of this fabric's own, and operations that are not as usual: in pieces, on a GPU, with
+ * the handle of their memory, or with the name of the protocol that UCX has chosen for them. */
 #include "fabric/ucp/ucp.h"
 
 #include <errno.h>
@@ -95,6 +95,8 @@ void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, co
 {
     struct weft_ucp *u = slot->ucp;
     bytes->own = *bytes->param;
+    if (x->length)
+        bytes->own.memory_type = weft_ucp_type(&u->port, x->local);
     bytes->param = &bytes->own;
     if (x->pieces)
         use_pieces(bytes, slot, x);

@@ -223,6 +223,7 @@ static void forget(struct weft_ucp *u)
     free_slots(u);
     weft_ucp_give_back(u);
     weft_ucp_events_drop(u);
+    u->waits = u->fetching = 0;
     u->notice = u->notices[++u->meetings % WEFT_UCP_NOTICES];
     memset(u->notice, 0, sizeof u->notices[0]);
     u->said = u->heard = u->parted = u->tried = u->linked = u->connected = false;
@@ -246,11 +247,7 @@ static void weft_ucp_close(struct fabric *fabric)
     forget(u);
     weft_ucp_unexpose(u);
     weft_ucp_port_close(&u->port);
-    while (u->spare) {
-        struct weft_ucp_packet *packet = u->spare;
-        u->spare = packet->next;
-        free(packet);
-    }
+    weft_ucp_packets_free(u);
     free(u->events);
     free(u->requests);
     free(u);

@@ -44,6 +44,10 @@ struct weft_ucp_port {
     bool unwatched;    /* some have no error handling: UCX would not use them with it */
     bool follows_here; /* a network interface that the device text does not name */
     bool relics;       /* something of it cannot be closed */
+    unsigned gpus;     /* whose GPU memory UCX reaches with them, a bit a vendor */
+    unsigned char memory_types[MEMORY_VENDORS]; /* what this release calls it */
+    uint64_t key_types; /* of their memory, a bit a type: keys may be of these, too */
+    char why_no_gpu[160];
 };
 
 int weft_ucp_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
@@ -56,6 +60,18 @@ bool weft_ucp_atomics_unhandled(void);
  * twice. */
 void weft_ucp_each(const char *text, void (*found)(void *arg, const char *name), void *arg);
 
+/* ---- gpu.c: whose GPU memory UCX reaches ---- */
+
+/* UCX's names of it differ by release. wanted: for whose memory a reason is to be there. */
+void weft_ucp_gpus(struct weft_ucp_port *port, unsigned wanted);
+
+static inline ucs_memory_type_t weft_ucp_type(const struct weft_ucp_port *port,
+                                              const struct region *region)
+{
+    return region->gpu ? (ucs_memory_type_t)port->memory_types[region->kind->vendor]
+                       : UCS_MEMORY_TYPE_HOST;
+}
+
 /* ---- facts.c ---- */
 
 void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *want,
@@ -65,7 +81,8 @@ void weft_ucp_facts(const struct weft_ucp_port *port, const struct fabric_want *
 
 /* Is it a worker's address, whole, and of this machine, if there is one, alone? */
 int weft_ucp_check_address(const unsigned char *bytes, size_t length, const char *there);
-int weft_ucp_check_rkey(const unsigned char *bytes, size_t length);
+/* types: what its memory may be beside the host's. */
+int weft_ucp_check_rkey(const unsigned char *bytes, size_t length, uint64_t types);
 
 /* ---- try.c: what UCX says it can but gets wrong is taken out of the facts ---- */
 
@@ -113,10 +130,13 @@ struct weft_ucp_slot {
 struct weft_ucp_packet {
     struct weft_ucp_packet *next;
     struct weft_ucp *ucp;
-    size_t room, length;
+    size_t length, at; /* header and payload; the header alone */
+    size_t here;       /* so much of it is in data */
+    void *source;      /* UCX's, until it is fetched; or NULL */
     bool ready;
     int status;
-    char data[];
+    char *data;
+    size_t room;
 };
 
 /* Settings of ours. */
@@ -159,6 +179,8 @@ struct weft_ucp {
 
     struct weft_ucp_packet *first, **last, *spare, *given; /* of arrivals */
     size_t kept;                                           /* bytes of those */
+    const struct region *inbox; /* what is fetched may come to its end; a GPU's if there is one */
+    unsigned waits, fetching;   /* of those arrivals that have to be fetched */
 
     struct {
         uint64_t sent, acked, taken, told; /* units of tagged messages: ours, and theirs */
@@ -265,7 +287,7 @@ struct weft_ucp_bytes {
 
 int weft_ucp_tune(struct weft_ucp *ucp, const char *tunes);
 extern const char weft_ucp_tune_names[];
-/* In pieces, or with what tunes add; slot is the one it will have. */
+/* In pieces, on a GPU, or with what tunes add; slot is the one it will have. */
 void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, const struct xfer *x);
 /* How a request goes that UCX has taken; NULL: it was done at once. */
 void weft_ucp_show(struct weft_ucp *ucp, void *request);
@@ -278,7 +300,7 @@ static inline void weft_ucp_bytes(struct weft_ucp_bytes *bytes, struct weft_ucp_
     bytes->at = x->local->address + x->at;
     bytes->count = x->length;
     bytes->param = param;
-    if (__builtin_expect(x->pieces || slot->ucp->tuned, 0))
+    if (__builtin_expect(x->pieces || slot->ucp->tuned || x->local->gpu, 0))
         weft_ucp_tuned(bytes, slot, x);
 }
 
@@ -377,6 +399,9 @@ int weft_ucp_tell(struct weft_ucp *ucp, enum news what, uint64_t word);
 bool weft_ucp_events_grow(struct weft_ucp *ucp);
 /* All that came in and was not asked for. */
 void weft_ucp_events_drop(struct weft_ucp *ucp);
+void weft_ucp_packets_free(struct weft_ucp *ucp);
+/* Arrivals that wait for it, as far as there is room. */
+void weft_ucp_fetch(struct weft_ucp *ucp);
 
 /* Straight to the caller of a poll that is under way, or else in the queue. */
 static inline struct completion *weft_ucp_event(struct weft_ucp *ucp)
