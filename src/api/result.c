@@ -30,12 +30,14 @@ int weft_histogram_next(const struct weft_histogram *histogram, size_t *at, doub
 int weft_counters_next(const struct weft_counters *counters, size_t *at, int *end,
                        const char **device, const char **name, double *delta)
 {
-    const struct counted *all = counters ? &counters->counted : NULL;
     size_t passed = 0;
     if (!at || !end || !device || !name || !delta)
         return fail(-EINVAL,
                     "weft_counters_next: at, end, device, name and delta must not be NULL");
-    for (unsigned i = 0; all && i < 2 * all->pairs; passed += all->ends[i++].count) {
+    if (!counters)
+        return 0;
+    const struct counted *all = &counters->counted;
+    for (unsigned i = 0; i < 2 * all->pairs; passed += all->ends[i++].count) {
         const struct counters *one = &all->ends[i];
         if (*at - passed >= one->count)
             continue;

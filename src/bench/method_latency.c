@@ -101,7 +101,7 @@ static void sleep_gap(const struct run *run, uint64_t left)
     uint64_t left_ns = clock_to_ps(&run->meter.clock, left) / 1000;
     uint64_t ns = left_ns - SPIN_NS < LONGEST_NS ? left_ns - SPIN_NS : LONGEST_NS;
     struct timespec pause = {.tv_nsec = (long)ns};
-    if (left_ns > 2 * SPIN_NS)
+    if (left_ns > 2UL * SPIN_NS)
         nanosleep(&pause, NULL);
 }
 

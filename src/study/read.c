@@ -200,7 +200,7 @@ int reader_load(const char *path, bool regular, char **text, size_t *length, str
 
 int study_read(struct study_run *run, const char *path, bool regular)
 {
-    struct stat facts;
+    struct stat facts = {0};
     char *text;
     size_t length = 0;
     int status = reader_load(path, regular, &text, &length, &facts);

@@ -67,10 +67,14 @@ int read_counters(struct reader *r, const json_t *object, const char *where,
     const json_t *all = json_object_get(object, "counters");
     size_t count = count_all(all);
     int status = 0;
-    if (all && !json_is_array(all))
+    result->counters = NULL;
+    if (!all)
+        return 0;
+    if (!json_is_array(all))
         return reader_wrong(r, where, "counters", "is not a list");
-    result->counters = count ? reader_alloc(r, count * sizeof *result->counters) : NULL;
-    if (count && !result->counters)
+    /* One more, because there may be none. */
+    result->counters = reader_alloc(r, (count + 1) * sizeof *result->counters);
+    if (!result->counters)
         return reader_no_memory(r);
     for (size_t i = 0; i < json_array_size(all) && !status; i++) {
         char inner[WHERE];

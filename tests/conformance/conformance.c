@@ -56,7 +56,7 @@ static void a_setting_is_taken_or_refused_in_a_sentence(void **state)
     struct fabric_want want = {.device = choice.device, .here = "", .tunes = "no_such=1"};
     assert_true(choice.ops->open(&handle, &want, &facts) < 0);
     assert_non_null(strstr(fail_reason(), "no_such=1"));
-    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ') {
+    for (const char *at = names; at && *at; at += strcspn(at, " "), at += *at == ' ') {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
         want.tunes = name;

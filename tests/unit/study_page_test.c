@@ -676,7 +676,8 @@ static int keep(void *arg, const char *name, const char *bytes, size_t length)
     assert_true(saved->length + length < sizeof saved->text);
     memcpy(saved->text + saved->length, bytes, length);
     saved->length += length;
-    strcat(strcat(saved->names, name), " ");
+    size_t named = strlen(saved->names);
+    snprintf(saved->names + named, sizeof saved->names - named, "%s ", name);
     saved->count++;
     return 0;
 }
