@@ -503,7 +503,8 @@ def programmed_delay(clock, name=NAME, iters=100000):
         samples = samples_of(client)[0]
         equal(len(samples), iters)
         summary_follows_from_samples(client)
-        if min(samples) < 2:
+        # The clock's cost, which is subtracted, may have changed by a step of the clock.
+        if min(samples) < 1.99:
             raise AssertionError(f"a delay of 2 us was measured as {min(samples)}")
         median = statistics.median(samples)
         tap.note(f"minimum {min(samples):.3f}, median {median:.3f}")
