@@ -3,6 +3,7 @@
  * - Before release 1.18 the tcp provider reports a read twice if its endpoint closes while a part
  * of the data has come, the second time without a context, and ofi_rxm follows that pointer. Reads
  *   are also how ofi_rxm fetches long messages.
+ * - In releases 2.0 to 2.6 ofi_rxm takes a message of which a part has come for something else.
  * - Two endpoints of shm in one process use one mapping of each other's memory.
  * Such endpoints are kept: nobody polls them, and they go with the process, or with the other end.
  */
@@ -27,11 +28,6 @@ struct kept {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *all;
-
-static bool fragile(const struct weft_ofi *r)
-{
-    return FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) && weft_ofi_is(r->port.info, "tcp");
-}
 
 static bool reads(const struct weft_ofi *r)
 {
@@ -82,6 +78,19 @@ static bool all_back(struct weft_ofi *r, int count)
         count -= context && context->what != IS_SLOT;
     }
     return count <= 0;
+}
+
+/* An end that says that it leaves has most often sent its messages whole; if both ends kept their
+ * endpoints, what is under way between those would hold up the next ones. */
+static bool fragile(struct weft_ofi *r)
+{
+    uint32_t version = fi_version();
+    bool old = FI_VERSION_LT(version, FI_VERSION(1, 18));
+    bool lost = !r->parted && FI_VERSION_GE(version, FI_VERSION(2, 0)) &&
+                FI_VERSION_LT(version, FI_VERSION(2, 7));
+    if (!r->ep || !r->tried || !weft_ofi_is(r->port.info, "tcp") || !(old || lost))
+        return false;
+    return (old && reads(r)) || !all_back(r, cancel_all(r));
 }
 
 /* ---- both ends in one process ---- */
@@ -150,8 +159,7 @@ static void keep(struct weft_ofi *r)
 
 void weft_ofi_part(struct weft_ofi *r)
 {
-    if (r->stuck || in_this_process(r) ||
-        (r->ep && r->tried && fragile(r) && (reads(r) || !all_back(r, cancel_all(r)))))
+    if (r->stuck || in_this_process(r) || fragile(r))
         keep(r);
     weft_ofi_port_part(&r->port);
     r->ep = NULL;
