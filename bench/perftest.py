@@ -5,6 +5,7 @@
 # and the peer against itself. It judges and asserts nothing: the status is 0 unless a program fails.
 
 import argparse
+import functools
 import os
 import random
 import re
@@ -60,6 +61,13 @@ def rate_of(text, argv):
     return rate
 
 
+@functools.cache
+def without_mpi():
+    """A release that is built with MPI takes part in a job of it unless it is told otherwise."""
+    done = subprocess.run([PEER, "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return ["-P", "0"] if re.search(r"^\s+-P ", done.stdout + done.stderr, re.M) else []
+
+
 def listens(port):
     """Waits for somebody to listen there."""
     wanted = re.compile(rf":{port:04X} \S+ 0A ")
@@ -95,7 +103,7 @@ class Perf:
         target, initiator = self.cpus
         self.port += 1
         layer = "-D" not in words
-        common = [PEER, "-p", str(self.port), *([] if layer else where)]
+        common = [PEER, *without_mpi(), "-p", str(self.port), *([] if layer else where)]
         env = dict(os.environ)
         if layer:
             env["UCX_TLS"] = where[1]

@@ -205,7 +205,7 @@ CALL int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
         return code ? code : NO_COPY;
     if (copies >= fault_at("hang"))
         return 0;
-    for (volatile uint64_t i = within && setting("FAKE_KERNEL", 0) == 2 ? 80000 : 0; i > 0; i--)
+    for (volatile uint64_t i = within && setting("FAKE_KERNEL", 0) == 2 ? 800000 : 0; i > 0; i--)
         continue;
     memmove(to, from, length);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

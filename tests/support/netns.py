@@ -181,4 +181,4 @@ class Star:
             for device in ("lo", "weftt"):
                 ip("-n", name, "link", "set", device, "up")
             ip("-n", name, "route", "add", "default", "via", at_hub)
-        ip("netns", "exec", hub, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        ip("netns", "exec", hub, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
