@@ -62,15 +62,22 @@ int report_percentile(const struct result *r, double percent, struct percentile 
 
 /* ---- what the clock resolves ---- */
 
+/* In the digits that are printed, so that no figure is below the one that is said to be the least.
+ */
+static double least_ns(const struct result *r)
+{
+    return ceil(r->sampling.resolution_ns - 1e-9);
+}
+
 bool report_below(const struct result *r, double us)
 {
-    return us * 1000 < r->sampling.resolution_ns;
+    return us * 1000 < least_ns(r);
 }
 
 void report_below_text(const struct result *r, char *text, size_t room)
 {
     char number[24];
-    unit_us(ceil(r->sampling.resolution_ns - 1e-9) / 1000, number, sizeof number);
+    unit_us(least_ns(r) / 1000, number, sizeof number);
     snprintf(text, room, "<%s", number);
 }
 

@@ -381,6 +381,10 @@ static void what_the_clock_cannot_resolve_is_not_printed_as_measured(void **stat
     }
     result.sampling.resolution_ns = 1200;
     assert_int_equal(page.table.report.ops->row(&page.table.report, &result), 0);
+    /* 29.7 ns would be printed as 0.030, and the least as 0.030 too. */
+    result.sampling.resolution_ns = 29.5;
+    result.us_per_unit = 0.99e-6;
+    assert_int_equal(page.table.report.ops->row(&page.table.report, &result), 0);
     const char *rows = strstr(page.text, "p50[us]\n");
     assert_non_null(rows);
     assert_string_equal(rows + strlen("p50[us]\n"),
@@ -389,7 +393,9 @@ static void what_the_clock_cannot_resolve_is_not_printed_as_measured(void **stat
                         "           8          40      <0.022       0.060       0.027       0.011  "
                         "    <0.022       0.030\n"
                         "           8          40       <1.20       <1.20       <1.20       0.011  "
-                        "     <1.20       <1.20\n");
+                        "     <1.20       <1.20\n"
+                        "           8          40      <0.030       0.060      <0.030       0.011  "
+                        "    <0.030      <0.030\n");
     stats_close(stats);
     close_page(&page);
 }
