@@ -86,9 +86,9 @@ static void each_resource(ucp_context_h context, void (*found)(void *arg, const 
 
 /* ---- a context ---- */
 
-/* The protocols of UCX since release 1.16 have no atomics for an endpoint that handles errors:
- * those that are asked of it never complete. */
-bool weft_ucp_atomics_unhandled(void)
+/* Since release 1.16. They have no atomics for an endpoint that handles errors: those that are
+ * asked of it never complete. */
+bool weft_ucp_new_protocols(void)
 {
     unsigned major, minor, release;
     ucp_get_version(&major, &minor, &release);

@@ -175,12 +175,13 @@ static void drain(struct weft_ucp *u)
 
 /* Without error handling an endpoint cannot be closed with requests under way, and UCX ends the
  * process if its worker is destroyed then. With it, UCX 1.18 frees twice what the end of a request
- * on registered memory has put off. A network has to be told of the end: there it is closed. */
+ * on registered memory has put off; 1.13 does not. A network has to be told of the end: there it is
+ * closed. */
 static bool can_destroy(const struct weft_ucp *u)
 {
     if (!u->peer_errors)
         return !u->taken;
-    return !u->port.shared || u->taken <= u->receives;
+    return !u->port.shared || u->taken <= u->receives || !weft_ucp_new_protocols();
 }
 
 /* What the worker takes along is complete, and nobody asks for it. On a network the other end would
@@ -259,7 +260,7 @@ static void weft_ucp_close(struct fabric *fabric)
 static void choose_errors(struct weft_ucp *u, const struct fabric_want *want)
 {
     const unsigned all = (1U << VERBS) - 1;
-    bool either = weft_ucp_atomics_unhandled(), handled = u->tunes.errors_peer;
+    bool either = weft_ucp_new_protocols(), handled = u->tunes.errors_peer;
     handled |= want->verbs == all && !u->tunes.errors_none;
     u->port.atomics = !either || !handled;
     u->tunes.errors_none |= either && !handled && (!want->verbs || want->verbs & VERB(ATOMIC));

@@ -53,8 +53,8 @@ struct weft_ucp_port {
 int weft_ucp_list(void (*say)(void *arg, const char *device, const char *what), void *arg);
 int weft_ucp_port_open(struct weft_ucp_port *port, const struct fabric_want *want);
 void weft_ucp_port_close(struct weft_ucp_port *port);
-/* Does this release of UCX have atomics only where it does not handle errors? */
-bool weft_ucp_atomics_unhandled(void);
+/* Has this release of UCX the protocols that came with 1.16? */
+bool weft_ucp_new_protocols(void);
 
 /* Calls for every "transport/device" that UCX prints of something; may be called with the same one
  * twice. */
