@@ -153,6 +153,9 @@ static ucs_status_t open_context(struct weft_ucp_port *port, unsigned verbs, boo
         status = modify(config, "ADDRESS_VERSION", "v1");
     if (status == UCS_OK)
         status = modify(config, "UNIFIED_MODE", "n");
+    /* The control connection tells of an end that is dead; UCX would read a clock in every poll. */
+    if (!getenv("UCX_KEEPALIVE_INTERVAL"))
+        (void)modify(config, "KEEPALIVE_INTERVAL", "inf");
     /* Otherwise UCX does not let go of an end in shared memory that is dead. */
     (void)modify(config, "MM_ERROR_HANDLING", "y");
     if (status == UCS_OK)

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <ucs/config/global_opts.h>
 
-enum { QUIET_MS = 500, MOST_MS = 2000 };
+enum { SPINS = 8, QUIET_MS = 500, MOST_MS = 2000 };
 
 const struct fabric_host *weft_ucp_host;
 
@@ -293,6 +293,7 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
         free(u);
         return status;
     }
+    u->spins = u->port.shared ? SPINS : 1;
     choose_errors(u, want);
     weft_ucp_facts(&u->port, want, facts);
     if (u->port.places && facts->verbs & VERB(ATOMIC))

@@ -162,6 +162,7 @@ struct weft_ucp {
     ucp_ep_h ep;
     unsigned todo;
     unsigned next, count, room; /* of events */
+    unsigned spins;             /* looks of a poll, at least 1 */
     struct completion *events;
     struct completion *sink, *sink_end; /* of a poll that is under way */
     struct weft_ucp_slot *free;
