@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ping-pong method: a message there, one back, and the next at once. The clock is read once an
- * iteration; a sample is put away while the next message is under way, where it costs nothing. */
+ * iteration; a sample is put away while a message is under way, where it costs nothing. */
 #include "bench/run.h"
 
 #include <string.h>
 
-/* So often in a row an arrival is looked for: the sooner the next look, the truer the time. */
-enum { LOOKS = 8 };
+/* So often in a row an arrival is looked for: the sooner the next look, the truer the time. After
+ * so many rows it takes long, and a look at the clock costs nothing. */
+enum { LOOKS = 8, LONG_POLLS = 64, SHORT_NS = 2000 };
 
 static inline int look(struct run *run, uint64_t number)
 {
@@ -16,7 +17,8 @@ static inline int look(struct run *run, uint64_t number)
     return got;
 }
 
-static int await(struct run *run)
+/* *now: read again if it took long. */
+static int await(struct run *run, uint64_t *now)
 {
     struct backoff backoff = {0};
     int got;
@@ -25,6 +27,8 @@ static int await(struct run *run)
         if (got)
             return got;
     }
+    if (backoff.polls >= LONG_POLLS)
+        *now = clock_read_unfenced(&run->meter.clock);
     return got < 0 ? got : 0;
 }
 
@@ -38,38 +42,47 @@ static int turn(struct run *run, uint64_t now, uint64_t first, bool more)
     return more ? meter_report(run, run->flight.number - first, false) : TURN_ON;
 }
 
+/* A message there and one back. *now: about when it went, or came. */
+static inline int exchange(struct run *run, struct roundtrips *r, uint64_t *now)
+{
+    const struct clock *clock = &run->meter.clock;
+    if (!r->after) {
+        *now = clock_read_unfenced(clock);
+        roundtrip_before(r, *now);
+    }
+    int status = run->op->pingpong.fire(run, ++run->flight.number);
+    if (r->row == ROUNDTRIP_ROW) {
+        *now = clock_read_unfenced(clock);
+        roundtrip_after(r, *now);
+    }
+    return status ? status : await(run, now);
+}
+
 static int iterate(struct run *run, uint64_t count, bool keep)
 {
     struct meter *m = &run->meter;
-    uint64_t *buckets = m->stats->buckets;
-    uint64_t first = run->flight.number, sample = 0;
-    bool waiting = false;
-    int what = TURN_ON;
+    struct roundtrips r = {.buckets = keep ? m->stats->buckets : NULL};
+    uint64_t first = run->flight.number, now;
+    int what = TURN_ON, status = 0;
+    if (!run->session->facts.alone)
+        r.below = clock_from_ps(&m->clock, SHORT_NS * UINT64_C(1000));
     meter_start(run);
-    uint64_t before = m->begin;
     for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
-        int status = run->op->pingpong.fire(run, ++run->flight.number);
-        if (waiting)
-            buckets[stats_bucket(sample)]++;
-        if (status || (status = await(run))) {
-            run->flight.number--;
-            return status;
-        }
-        uint64_t now = clock_read_unfenced(&m->clock);
-        sample = now - before;
-        before = now;
-        waiting = keep;
+        status = exchange(run, &r, &now);
+        if (status)
+            break;
         if (now >= m->next) {
-            if (keep)
-                buckets[stats_bucket(sample)]++;
-            waiting = false;
+            now = clock_read_unfenced(&m->clock);
+            roundtrip_end(&r, now);
             what = turn(run, now, first, keep && i + 1 < count);
-            before = clock_read_unfenced(&m->clock);
         }
     }
-    if (waiting)
-        buckets[stats_bucket(sample)]++;
-    return what < 0 ? what : 0;
+    if (status) {
+        run->flight.number--;
+        r.sent = 0;
+    }
+    roundtrip_end(&r, clock_read_unfenced(&m->clock));
+    return status ? status : what < 0 ? what : 0;
 }
 
 static int initiate(struct run *run)

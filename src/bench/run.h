@@ -205,6 +205,29 @@ static inline uint64_t meter_sample_ps(const struct run *run, uint64_t ticks)
     return parts == 1 ? ps : (ps + parts / 2) / parts;
 }
 
+/* ---- round trips, one after the other: roundtrip.c ---- */
+
+enum { ROUNDTRIP_ROW = 8 };
+
+struct roundtrips {
+    uint64_t *buckets;   /* NULL: samples are not kept */
+    uint64_t sent, lead; /* when the last message went; how long the first one took to go */
+    uint64_t held;       /* the newest sample, if there is one */
+    uint64_t usual;      /* about what those before it were */
+    uint64_t below;      /* what is short, in ticks */
+    unsigned row;        /* so many were short one after the other: at ROUNDTRIP_ROW, they are timed
+                            from sending to sending */
+    bool holds;          /* there is a newest sample */
+    bool after;          /* sent was read after the sending */
+};
+
+/* The time before a sending, unless after is set; and the time after it, if row is full. */
+void roundtrip_before(struct roundtrips *r, uint64_t now);
+void roundtrip_after(struct roundtrips *r, uint64_t now);
+/* The last answer is here: its sample takes the sending of the first message, because its own was
+ * that of the sample before it. Without sent, there is no such answer. */
+void roundtrip_end(struct roundtrips *r, uint64_t now);
+
 /* ---- counters of network devices, around a size and never within: counters.c ---- */
 
 /* Once per run, if the spec asks for them: -EINVAL at both ends where neither has one that is
