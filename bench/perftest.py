@@ -62,9 +62,9 @@ def rate_of(text, argv):
 
 
 @functools.cache
-def without_mpi():
+def without_mpi(peer):
     """A release that is built with MPI takes part in a job of it unless it is told otherwise."""
-    done = subprocess.run([PEER, "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run([peer, "-h"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return ["-P", "0"] if re.search(r"^\s+-P ", done.stdout + done.stderr, re.M) else []
 
 
@@ -79,11 +79,17 @@ def listens(port):
 
 
 class Perf:
-    def __init__(self, build, cpus):
+    def __init__(self, build, peer, cpus):
         self.tool = str(build / "tools" / "ucx_perftest")
+        self.peer = peer
         self.cpus = cpus
-        self.port = 21000 + (time.time_ns() // 1000) % 10000
+        self.begun = time.time_ns() // 1000
         self.seen = {}
+
+    def port(self):
+        """Another one each time, and other ones than a run on other CPUs, which may go on beside this."""
+        self.begun += 1
+        return 12000 + self.cpus[0] % 16 * 1000 + self.begun % 1000
 
     def ours(self, key, words, where):
         target, initiator = self.cpus
@@ -97,13 +103,13 @@ class Perf:
             if rate:
                 self.seen.setdefault(key, []).append(rate)
                 return
-        raise Failed(f"{PEER} {' '.join(words)}: no result")
+        raise Failed(f"{self.peer} {' '.join(words)}: no result")
 
     def peer_rate(self, words, where):
         target, initiator = self.cpus
-        self.port += 1
+        port = self.port()
         layer = "-D" not in words
-        common = [PEER, *without_mpi(), "-p", str(self.port), *([] if layer else where)]
+        common = [self.peer, *without_mpi(self.peer), "-p", str(port), *([] if layer else where)]
         env = dict(os.environ)
         if layer:
             env["UCX_TLS"] = where[1]
@@ -114,7 +120,7 @@ class Perf:
         argv = ["taskset", "-c", str(initiator), *common, "-f", *words, "localhost"]
         with subprocess.Popen(["taskset", "-c", str(target), *common], **quiet) as server:
             try:
-                if not listens(self.port):
+                if not listens(port):
                     return None
                 done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
                                       text=True, timeout=20, check=False, env=env)
@@ -195,6 +201,7 @@ def arguments():
     parser.add_argument("--pairs", type=int, default=21, help="repetitions (%(default)s)")
     parser.add_argument("--only", default="", help="cases whose label contains this")
     parser.add_argument("--cpu", metavar="TARGET,INITIATOR", help="the two CPUs")
+    parser.add_argument("--peer", default=PEER, help="UCX's own tool (%(default)s)")
     parser.add_argument("--full", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -202,7 +209,7 @@ def arguments():
 def measure(asked):
     cases = [case for case in CASES if asked.only in case[0]]
     cpus = tuple(map(int, asked.cpu.split(","))) if asked.cpu else bench.cpus_choose()
-    perf = Perf(asked.build, cpus)
+    perf = Perf(asked.build, asked.peer, cpus)
     print(f"{bench.machine()}\n{asked.pairs} repetitions in random order; target on CPU {cpus[0]}, "
           f"initiator on CPU {cpus[1]}", flush=True)
     for _ in range(asked.pairs):

@@ -11,7 +11,7 @@ import time
 sys.dont_write_bytecode = True
 import tap
 from tap import (Client, Server, Traces, alone, check, ended, equal, header_value,
-                 one_sentence, rows_of, run, skip)
+                 one_sentence, rows_of, run, sentences, skip)
 
 FULL = "--full" in sys.argv
 LARGEST = 256 << 20
@@ -149,8 +149,7 @@ def layer_lines(sizes, verify):
     yield f"registered -t tag_bw -z -s 100000 {verify}"
 
 
-def layer_moves(memory, path, verify):
-    lines = list(layer_lines((8, 65536, 4194304) if path == CHOICE else (8, 100000), verify))
+def runs_lines(memory, path, lines):
     process = on_layer("-m", memory, *PATHS[path], "-n", "20", "-w", "3", "--interval", "0", "-v", "-b",
                        tap.file_with("\n".join(lines) + "\n"), limit=LIMIT_S)
     ended(process, 0)
@@ -159,11 +158,23 @@ def layer_moves(memory, path, verify):
     tap.note(process.out)
 
 
+def layer_moves(memory, path, verify):
+    runs_lines(memory, path, list(layer_lines((8, 65536, 4194304) if path == CHOICE else (8, 100000), verify)))
+
+
+def every_size(memory, path):
+    """With the windows that nobody asked for. The largest are several pieces of what UCX goes through."""
+    sizes = SIZES if FULL else SIZES[:21]
+    runs_lines(memory, path, [f"{name}_{size} -t {name} -s {size} --verify" for name in
+                              ("tag_lat", "tag_bw", "ucp_am_bw", "ucp_put_lat", "stream_bw") for size in sizes])
+
+
 for path in PATHS:
     for memory in ("cuda", "cuda,host", "host,cuda"):
         for verify in ("", "--verify") if path == CHOICE else ("--verify",):
             tap.add(f"UCX's protocol layer by {path} -m {memory} {verify}", layer_moves, memory, path, verify,
                     by_itself=True)
+        tap.add(f"every size of the protocol layer by {path} -m {memory}", every_size, memory, path, by_itself=True)
 
 
 @alone
@@ -180,15 +191,40 @@ def the_protocol_layer_refuses_what_it_has_not():
     check("name cuda_copy too" in one_sentence(process, "ucx_perftest"), process)
 
 
+def trusted():
+    """To strangers a server offers less than UCX's choice."""
+    path = tap.file_with("5" * 64 + "\n")
+    os.chmod(path, 0o600)
+    return {"WEFT_SECRET": path}
+
+
+def layer_refuses(name, memory):
+    """Before anything is timed, with the same words at both ends."""
+    on_layer("-t", "tag_lat", "-m", memory, "-n", "1")
+    env, words = trusted(), r"ucx_perftest: ucp \S+ \(UCX 1\.[\d.]+\) cannot do atomics on GPU memory"
+    server = Server(tap.tool_path("ucx_perftest"), "-x", "ucp", env=env)
+    client = Client(tap.tool_path("ucx_perftest"), server, "-x", "ucp", "-t", name, "-m", memory, "-n", "20", env=env)
+    for end in (client, server):
+        ended(end, 1)
+        check(re.fullmatch(words, one_sentence(end, "ucx_perftest")), client, server)
+
+
+for name in ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap"):
+    for memory in ("cuda", "cuda,host", "host,cuda"):
+        tap.add(f"{name} -m {memory} is refused at both ends of the protocol layer", layer_refuses, name, memory,
+                by_itself=True)
+
+
 def layer_killed(victim, name):
     on_layer("-t", name, "-m", "cuda", "-n", "1")
-    for path in ("shared memory and IPC", "TCP"):
-        tap.kills_an_end(victim, *PATHS[path], "-m", "cuda", "-t", name, "-s", "1M")
+    for path in (CHOICE, "shared memory and IPC", "TCP"):
+        tap.kills_an_end(victim, *PATHS[path], "-m", "cuda", "-t", name, "-s", "1M", env=trusted())
 
 
-for victim, name in (("server", "tag_bw"), ("client", "ucp_put_bw"), ("server", "ucp_am_lat")):
-    tap.add(f"a killed {victim} ends the other in {name} on the protocol layer", layer_killed, victim, name,
-            by_itself=True)
+for name in ("tag_bw", "ucp_put_bw", "ucp_am_lat", "stream_bw"):
+    for victim in ("server", "client"):
+        tap.add(f"a killed {victim} ends the other in {name} on the protocol layer", layer_killed, victim, name,
+                by_itself=True)
 
 
 @alone
