@@ -118,11 +118,12 @@ static int take(struct run *run, const struct completion *completion);
 
 /* What a completion means to the operation. A next step that has no room is tried again; what else
  * completes meanwhile is taken. */
-static int next_step(struct run *run, const struct completion *completion)
+static __attribute__((noinline)) int next_again(struct run *run,
+                                                const struct completion *completion)
 {
     struct backoff backoff = {.room = true};
     int got;
-    while ((got = run->op->next(run, completion)) == -EAGAIN) {
+    do {
         struct completion other;
         int polled = run->fabric->poll(run->handle, &other, 1);
         int status = polled < 0   ? polled
@@ -130,8 +131,14 @@ static int next_step(struct run *run, const struct completion *completion)
                                   : run_backoff(run, &backoff);
         if (status < 0)
             return status;
-    }
+    } while ((got = run->op->next(run, completion)) == -EAGAIN);
     return got;
+}
+
+static inline int next_step(struct run *run, const struct completion *completion)
+{
+    int got = run->op->next(run, completion);
+    return got == -EAGAIN ? next_again(run, completion) : got;
 }
 
 static inline int take_step(struct run *run, const struct completion *completion)

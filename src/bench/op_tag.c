@@ -137,7 +137,9 @@ static int tag_fire(struct run *run, uint64_t number)
 
 static int tag_arrived(struct run *run, uint64_t number)
 {
-    int got = run->flight.arrivals >= number ? 1 : flight_poll(run);
+    int got = run->flight.arrivals >= number ? 1
+              : run->spec->tag.unexpected    ? flight_poll(run)
+                                             : flight_poll_one(run);
     return got < 0 ? got : run->flight.arrivals >= number;
 }
 
