@@ -62,7 +62,7 @@ static int iterate(struct run *run, uint64_t count, bool keep)
 {
     struct meter *m = &run->meter;
     struct roundtrips r = {.buckets = keep ? m->stats->buckets : NULL};
-    uint64_t first = run->flight.number, now;
+    uint64_t first = run->flight.number, now = 0;
     int what = TURN_ON, status = 0;
     if (!run->session->facts.alone)
         r.below = clock_from_ps(&m->clock, SHORT_NS * UINT64_C(1000));
