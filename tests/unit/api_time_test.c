@@ -23,12 +23,13 @@ static void skip_if_busy(const char *what)
     skip();
 }
 
-/* Within 2 %, as far as a histogram can tell, whose buckets are up to 1/512 wide. Another process
- * may take the CPU for most of a run; not for five of them. */
+/* Within 2 %, as far as a histogram can tell, whose buckets are up to 1/512 wide, and to half of
+ * what the clock resolves. Another process may take the CPU for most of a run; not for five of
+ * them. */
 static void expect_median(const struct weft_params *params, const struct weft_bootstrap pair[2],
                           double us, double least)
 {
-    double most = sanitized() ? 3 * us : us * 1.02 * (1 + 1.0 / 512), typical = 0;
+    double typical = 0, most = 0;
     for (int tries = 0; tries < 5 && !(typical >= us * least && typical <= most); tries++) {
         struct end ends[2];
         prepare(ends, params, pair);
@@ -36,6 +37,8 @@ static void expect_median(const struct weft_params *params, const struct weft_bo
         expect_done(ends);
         expect_figures(&ends[0]);
         typical = ends[0].result.latency_us.typical;
+        most = sanitized() ? 3 * us
+                           : us * 1.02 * (1 + 1.0 / 512) + ends[0].result.resolution_us / 2;
         assert_true(ends[0].result.latency_us.overall >= us * 0.98);
         release(ends);
     }
@@ -201,7 +204,8 @@ static struct weft_result sampled(const struct weft_params *params,
     return result;
 }
 
-/* Nothing is shorter than null, and nothing else has so little to resolve. */
+/* Nothing is shorter than a write of null. What the other ops do besides may last as long as a
+ * costly clock needs. */
 static void alone_or_together(const struct weft_bootstrap pair[2])
 {
     static const char *const ops[] = {"write", "read", "send", "atomic"};
@@ -209,8 +213,8 @@ static void alone_or_together(const struct weft_bootstrap pair[2])
         struct weft_params params = small(ops[i], "latency", NULL);
         params.device = "null";
         struct weft_result alone = sampled(&params, pair);
-        for (int more = 0; alone.resolved && more < 5;
-             more++) /* a busy machine makes nothing long */
+        /* A busy machine makes nothing long. */
+        for (int more = 0; alone.resolved && more < 5; more++)
             alone = sampled(&params, pair);
         params.ops_per_sample = 1000;
         struct weft_result together = sampled(&params, pair);
@@ -220,8 +224,9 @@ static void alone_or_together(const struct weft_bootstrap pair[2])
         assert_true(together.resolution_us < alone.resolution_us / 500);
         if (sanitized())
             continue;
-        assert_false(alone.resolved);
-        assert_true(alone.min_us < alone.resolution_us);
+        assert_int_equal(alone.resolved, alone.latency_us.typical >= alone.resolution_us);
+        assert_true(i > 0 || !alone.resolved);
+        assert_true(alone.resolved || alone.min_us < alone.resolution_us);
     }
 }
 

@@ -263,7 +263,7 @@ static int post(struct fabric *fabric, const struct xfer *xfer, uint32_t verb)
     struct null *n = (struct null *)fabric;
     if (!n->delay_ticks && !n->jitter_ticks)
         return DONE;
-    uint64_t due_ticks = clock_read(&n->clock) + n->delay_ticks;
+    uint64_t due_ticks = clock_read_unfenced(&n->clock) + n->delay_ticks;
     if (n->head - n->tail == DEPTH)
         return -EAGAIN;
     begin(n, verb, xfer->id, xfer->length, due_ticks);
@@ -289,7 +289,7 @@ static int null_atomic(struct fabric *fabric, const struct xfer *xfer)
 static uint64_t echo_ticks(const struct null *n)
 {
     bool timed = n->delay_ticks || n->jitter_ticks;
-    return timed ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
+    return timed ? clock_read_unfenced(&n->clock) + 2 * n->delay_ticks : 0;
 }
 
 /* Nobody is there to answer: a message fills our own first receive, as if it had been there and
@@ -418,7 +418,8 @@ static int null_poll(struct fabric *fabric, struct completion *completions, int 
     while (got < max && n->tail != n->head) {
         uint64_t slot = n->tail % DEPTH, now;
         /* So near the end that leaving and coming back would overshoot: stay. */
-        while (n->slots[slot].due_ticks && (now = clock_read(&n->clock)) < n->slots[slot].due_ticks)
+        while (n->slots[slot].due_ticks &&
+               (now = clock_read_unfenced(&n->clock)) < n->slots[slot].due_ticks)
             if (n->slots[slot].due_ticks - now > n->near_ticks)
                 return got;
         completions[got++] = (struct completion){.id = n->slots[slot].id,
