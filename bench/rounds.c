@@ -67,7 +67,8 @@ int main(int argc, char **argv)
         return 2;
     uint32_t ranks = (uint32_t)strtoul(argv[2], NULL, 10);
     uint32_t rounds = (uint32_t)strtoul(argv[3], NULL, 10);
-    const struct offer offer = {.device = argv[1], .given = true, .vouched = true, .service = 1};
+    const struct offer offer = {
+        .device = argv[1], .given = true, .vouched = true, .members = ranks, .service = 1};
     if (ranks < 2 || ranks % 2)
         return 2;
     spec_defaults(&spec);
@@ -79,6 +80,7 @@ int main(int argc, char **argv)
     spec_settle(&spec);
     check(launch_local(&seat, ranks));
     check(launch_group(&seat, &terms, &group));
+    memory_keep_freed(); /* as weft map does */
     session_init(&session);
     check(session_prepare(&session, &offer, &spec, true));
     take_round(group, &session, &offer, &spec, 0); /* opens what is opened once */

@@ -232,7 +232,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
                             .gpus = gpus_of(s),
                             .looks = looks_at_arrivals(spec) || offer->looks,
                             .events = wants_events(spec),
-                            .server = offer->member || s->peer->rank == PEER_SERVER,
+                            .server = offer->members || s->peer->rank == PEER_SERVER,
                             .threads = (unsigned)spec->threads,
                             .service = offer->service};
     struct device chosen = {.fabric = ""};
@@ -245,7 +245,7 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         status = find(s, &chosen, &wanted.choice);
     if (!status)
         status = session_open_fabric(s, &wanted);
-    if (!status && !offer->member)
+    if (!status && !offer->members)
         status = follow_client(s, theirs, &wanted);
     if (status)
         return status;
@@ -255,7 +255,10 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         status = session_pin(s, offer->cpus);
     if (!status)
         status = place(s, mine, theirs, memory, run_buffer_bytes(spec));
-    return status ? status : threads_ready(s, spec, memory, fabric_one_machine(mine, theirs));
+    unsigned ends = fabric_one_machine(mine, theirs) ? 2 : 1;
+    if (offer->members > ends)
+        ends = offer->members;
+    return status ? status : threads_ready(s, spec, memory, ends);
 }
 
 int session_prepare(struct session *s, const struct offer *offer, const struct spec *spec,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    POLLS_PER_LOOK = 1024,
-    POLLS_PER_YIELD = 64,
+    POLLS_PER_CLOCK = 64,
+    TURN_NS = 10000, /* so long a wait is not the fabric's alone: the other end may need this CPU */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
     POLLED = 16,
@@ -83,16 +83,26 @@ static int backoff_asleep(struct run *run, struct backoff *backoff)
     return look_around(run, backoff);
 }
 
+/* How long polls take depends on the fabric: from nanoseconds to a system call. */
+static bool turn_is_over(uint64_t *turn_ns)
+{
+    uint64_t now_ns = clock_ns(), since_ns = *turn_ns ? *turn_ns : now_ns;
+    bool over = now_ns - since_ns >= TURN_NS;
+    *turn_ns = over ? now_ns : since_ns;
+    return over;
+}
+
 int run_backoff(struct run *run, struct backoff *backoff)
 {
-    backoff->polls++;
+    bool clocked = ++backoff->polls % POLLS_PER_CLOCK == 0;
     if (run->nap.on && !backoff->room)
         return backoff_asleep(run, backoff);
-    if (run->nap.yields && backoff->polls % POLLS_PER_YIELD == 0)
-        sched_yield();
-    if (backoff->polls % POLLS_PER_LOOK && run->size < LONG_BYTES)
+    if (!clocked && run->size < LONG_BYTES)
         return 0;
-    /* It takes long: on a busy machine, because the other end waits for a CPU. */
+    if (run->nap.yields && clocked)
+        sched_yield();
+    if (!turn_is_over(&backoff->turn_ns))
+        return 0;
     sched_yield();
     return look_around(run, backoff);
 }
@@ -107,7 +117,11 @@ int run_idle_slowly(struct run *run)
             sched_yield();
         return got ? got : looks;
     }
-    if (++f->idle % (run->nap.yields ? POLLS_PER_YIELD : POLLS_PER_LOOK) == 0)
+    if (++f->idle % POLLS_PER_CLOCK)
+        return 0;
+    if (f->idle == POLLS_PER_CLOCK)
+        f->turn_ns = 0;
+    if (run->nap.yields || turn_is_over(&f->turn_ns))
         sched_yield();
     return 0;
 }

@@ -17,13 +17,14 @@ enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
 struct inflight {
     unsigned pending;   /* operations that will complete */
     unsigned quiet;     /* polls without an arrival */
-    unsigned idle;      /* looks that found nothing, at the target */
+    unsigned idle;      /* looks in a row that found nothing, at the target */
     bool armed;         /* the last of them was followed by arming: the next one may sleep */
     uint64_t number;    /* the last message sent */
     uint64_t arrivals;  /* how many came in */
     uint64_t acked;     /* active messages that were acknowledged to us */
     uint64_t answered;  /* and by us */
     uint64_t noted;     /* how much of all that is known as progress */
+    uint64_t turn_ns;   /* the target's last turn, of those that found nothing */
     struct xfer ack;    /* local is NULL: nothing is acknowledged */
     uint64_t ack_every; /* so many messages, or when nothing more comes */
 };
@@ -31,8 +32,8 @@ struct inflight {
 /* Between two looks for something that is not there yet. */
 struct backoff {
     unsigned polls;
-    uint64_t since_ms;
-    bool room;  /* waits for room, which wakes nobody: does not sleep */
+    uint64_t since_ms, turn_ns; /* the first look at the other end; the last turn */
+    bool room;                  /* waits for room, which wakes nobody: does not sleep */
     bool armed; /* nothing was found before the fabric was armed: the next look decides */
 };
 
@@ -123,19 +124,21 @@ static inline int run_once(struct run *run)
 int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct xfer *xfer),
               struct xfer *xfer);
 
-/* After a look that found nothing: yields where it must, and now and then looks at the other end
- * and at the time. Where waits sleep it arms, so that the caller looks once more, and then sleeps.
+/* After a look that found nothing: takes turns where it must, and otherwise if it takes long; then
+ * it also looks at the other end and at the time. Where waits sleep it arms, so that the caller
+ * looks once more, and then sleeps.
  */
 int run_backoff(struct run *run, struct backoff *backoff);
 
-/* Target, after a look that found so many, or failed: without any, yields if the ends share a CPU,
- * or sleeps as above. What a progress function returns. */
+/* Target, after a look that found so many, or failed: without any, takes turns or sleeps as above.
+ * What a progress function returns. */
 int run_idle_slowly(struct run *run);
 static inline int run_idle(struct run *run, int found)
 {
     if (!found)
         return run_idle_slowly(run);
     run->flight.armed = false;
+    run->flight.idle = 0;
     return found < 0 ? found : 0;
 }
 
@@ -303,9 +306,9 @@ int session_release(struct session *session, int status);
  */
 int session_pin(struct session *session, const struct cpu_list *asked);
 /* Where the spec asks for several, the others open and place what this session has; those of an
- * earlier run are used again if they are as many. one_machine: both ends are on this one. */
+ * earlier run are used again if they are as many. ends: so many measure on this machine at once. */
 int threads_ready(struct session *session, const struct spec *spec, const char *memory,
-                  bool one_machine);
+                  unsigned ends);
 /* A run by all of them: report is given the sum. */
 int threads_measure(struct session *session, const struct spec *spec, struct report *report);
 void threads_end(struct session *session);

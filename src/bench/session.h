@@ -22,8 +22,9 @@ struct offer {
     const char *device;             /* as typed, or "" */
     bool given;                     /* by the user: it is not only a default */
     bool vouched;                   /* this end's own user named the fabric in it */
-    bool member;                    /* one of many ranks, now client, now server: it keeps its own
-                                       device, opened once for both */
+    unsigned members;               /* so many ranks of a group measure on this machine at once.
+                                       Each is now client, now server: it keeps its own device,
+                                       opened once for both. 0: this is no group */
     char memory[2][SESSION_MEMORY]; /* by rank, as memory is named. The client's word counts for
                                        both; "": this end's own choice, else "host" */
     uint64_t service;               /* this end's */

@@ -347,12 +347,12 @@ static bool crowded(const struct session *s, unsigned threads)
     return threads > (unsigned)CPU_COUNT(&set);
 }
 
-int threads_ready(struct session *s, const struct spec *spec, const char *memory, bool one_machine)
+int threads_ready(struct session *s, const struct spec *spec, const char *memory, unsigned ends)
 {
     unsigned count = (unsigned)spec->threads;
     if (s->threads && (count != s->threads->count || s->peer != s->threads->whole))
         threads_end(s);
-    s->cpu.crowded = count > 1 && crowded(s, one_machine ? 2 * count : count);
+    s->cpu.crowded = (count > 1 || ends > 2) && crowded(s, ends * count);
     if (s->cpu.crowded && s->peer->runs <= 1)
         warn("more threads than CPUs: they take turns, and times include waiting for a CPU");
     if (count < 2)

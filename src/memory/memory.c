@@ -4,6 +4,9 @@
 #include "core/machine.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -93,4 +96,15 @@ int memory_enough(uint64_t bytes)
     unit_bytes_text(wanted - available, missing, sizeof missing);
     return fail(-ENOMEM, "not enough memory: %s needed, %s available, %s missing", need, have,
                 missing);
+}
+
+/* ---- the allocator ---- */
+
+void memory_keep_freed(void)
+{
+#ifdef __GLIBC__
+    enum { LARGEST_BLOCK = 32 << 20, MOST_KEPT = 512 << 20 };
+    mallopt(M_MMAP_THRESHOLD, LARGEST_BLOCK);
+    mallopt(M_TRIM_THRESHOLD, MOST_KEPT);
+#endif
 }

@@ -67,6 +67,11 @@ int memory_enough(uint64_t bytes);
  * there are enough for both. */
 int memory_pages_missing(const struct memory_ops *const kinds[], int ends, size_t length);
 
+/* From here on what is freed stays with this process, for the next of many partners: libraries
+ * allocate megabytes for each connection, and page faults would take most of its time. For tools:
+ * it changes the allocator of the process. */
+void memory_keep_freed(void);
+
 /* Available host memory in bytes: of the machine, or of the container if that is less. */
 uint64_t memory_available(void);
 

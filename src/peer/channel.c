@@ -284,6 +284,7 @@ static int channel_send(struct peer *peer, const struct msg *msg)
 static int channel_recv(struct peer *peer, struct msg *msg, int (*progress)(void *), void *arg)
 {
     struct channel *c = of(peer);
+    uint64_t since_ns = clock_ns();
     for (;;) {
         int status = life_interrupted(&c->peer);
         if (!status)
@@ -295,11 +296,12 @@ static int channel_recv(struct peer *peer, struct msg *msg, int (*progress)(void
         if (!status)
             status = channel_alive(peer);
         if (!status && progress)
-            status = life_spin(peer, progress, arg);
+            status = life_spin(peer, since_ns, progress, arg);
         if (status)
             return status;
+        /* What came since the first look has been read: it would not wake. */
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
-        if (!progress)
+        if (!progress && !c->checked)
             poll(&data, 1, BEAT_MS / 5);
     }
 }

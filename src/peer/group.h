@@ -58,6 +58,9 @@ bool group_measures(const struct group *group);
 const char *group_node(const struct group *group, uint32_t rank);
 const char *group_label(const struct group *group, uint32_t rank);
 
+/* How many ranks are on this one's node. */
+uint32_t group_here(const struct group *group);
+
 /* Who was struck, in that order: everybody knows the same after a turn. */
 struct group_death {
     uint32_t rank;

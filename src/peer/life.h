@@ -35,9 +35,10 @@ int life_fits(const struct msg *msg);
 int life_words(struct msg *words, int status, const char *why);
 int life_last_words(const struct peer *peer, const struct msg *words);
 
-/* Progress for about a millisecond: polling the control channel costs as much as several messages
- * of a fast fabric, reading the clock far less. */
-int life_spin(const struct peer *peer, int (*progress)(void *), void *arg);
+/* Progress until the control channel is to be looked at: for a quarter of the time since the wait
+ * began, at most a millisecond. Polling that channel costs as much as several messages of a fast
+ * fabric, reading the clock far less. */
+int life_spin(const struct peer *peer, uint64_t since_ns, int (*progress)(void *), void *arg);
 
 /* The sleep of a peer whose messages wake nobody: short, so that it looks for them often. */
 int life_sleep(int fd);

@@ -241,6 +241,7 @@ static int relay_recv(struct peer *peer, struct msg *msg, int (*progress)(void *
 {
     struct relay *r = of(peer);
     struct backoff p = backoff();
+    uint64_t since_ns = clock_ns();
     for (;;) {
         int status = life_interrupted(peer);
         if (status)
@@ -252,7 +253,7 @@ static int relay_recv(struct peer *peer, struct msg *msg, int (*progress)(void *
         }
         status = relay_alive(peer);
         if (!status && progress)
-            status = life_spin(peer, progress, arg);
+            status = life_spin(peer, since_ns, progress, arg);
         if (status)
             return status;
         if (!progress)

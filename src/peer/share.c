@@ -153,7 +153,7 @@ static int share_recv(struct peer *peer, struct msg *msg, int (*progress)(void *
         int got = look_once(of(peer), msg);
         if (got)
             return got < 0 ? got : 0;
-        got = progress ? life_spin(peer, progress, arg) : 0;
+        got = progress ? life_spin(peer, since_ns, progress, arg) : 0;
         if (got)
             return got;
         struct timespec pause = {.tv_nsec = REST_NS};

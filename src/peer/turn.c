@@ -40,6 +40,14 @@ const char *group_label(const struct group *g, uint32_t rank)
     return rank < g->count ? g->members[rank].label : "";
 }
 
+uint32_t group_here(const struct group *g)
+{
+    uint32_t here = 0;
+    for (uint32_t i = 0; i < g->spec.size; i++)
+        here += strcmp(g->members[i].node, group_node(g, g->spec.rank)) == 0;
+    return here;
+}
+
 uint32_t group_deaths(const struct group *g)
 {
     return g->deaths_told;

@@ -117,7 +117,7 @@ static int run(const struct map_request *request, const struct map_launch *launc
     m->lead = lead;
     expand_device(request->options->device, group_rank(launch->group), m->device);
     m->offer = (struct offer){
-        .device = m->device, .given = *m->device, .vouched = true, .member = true, .service = 1};
+        .device = m->device, .given = *m->device, .vouched = true, .members = 1, .service = 1};
     warn_to(NULL); /* what disturbs a pair is in its figures */
     if (lead)
         fill_head(&lead->record.head, request, launch, argc, argv);

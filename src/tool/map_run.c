@@ -121,8 +121,11 @@ static int read_start(struct map_rank *m, const struct group_value *answer)
     m->one_host = true;
     for (uint32_t i = 1; i < m->size; i++)
         m->one_host &= strcmp(group_node(m->group, i), group_node(m->group, 0)) == 0;
-    return map_plan(&m->plan, m->size, r->partners, (uint32_t)r->options->at_once,
-                    (uint64_t)words[1] << 32 | words[0]);
+    int status = map_plan(&m->plan, m->size, r->partners, (uint32_t)r->options->at_once,
+                          (uint64_t)words[1] << 32 | words[0]);
+    uint32_t here = group_here(m->group), all = 2 * m->plan.at_once;
+    m->offer.members = here < all ? here : all;
+    return status;
 }
 
 static int start(struct map_rank *m)
@@ -225,6 +228,7 @@ int map_measure(struct map_rank *m)
     m->out = calloc(m->size + 1U, sizeof *m->out);
     if (!m->out)
         return fail(-ENOMEM, "no memory for %u ranks", m->size);
+    memory_keep_freed();
     session_init(&m->session);
     int status = m->lead ? map_lead_open(m->lead, m) : 0;
     if (!status)
