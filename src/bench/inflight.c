@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum {
-    POLLS_PER_CLOCK = 64,
     TURN_NS = 10000, /* so long a wait is not the fabric's alone: the other end may need this CPU */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
@@ -92,9 +91,9 @@ static bool turn_is_over(uint64_t *turn_ns)
     return over;
 }
 
-int run_backoff(struct run *run, struct backoff *backoff)
+int run_backoff_slowly(struct run *run, struct backoff *backoff)
 {
-    bool clocked = ++backoff->polls % POLLS_PER_CLOCK == 0;
+    bool clocked = backoff->polls % POLLS_PER_CLOCK == 0;
     if (run->nap.on && !backoff->room)
         return backoff_asleep(run, backoff);
     if (!clocked && run->size < LONG_BYTES)
@@ -112,13 +111,11 @@ int run_idle_slowly(struct run *run)
     struct inflight *f = &run->flight;
     if (run->nap.on) {
         int got = nap(run, &f->armed, true);
-        bool looks = ++f->idle % (2 * NAPS_PER_LOOK) == 0;
+        bool looks = f->idle % (2 * NAPS_PER_LOOK) == 0;
         if (looks)
             sched_yield();
         return got ? got : looks;
     }
-    if (++f->idle % POLLS_PER_CLOCK)
-        return 0;
     if (f->idle == POLLS_PER_CLOCK)
         f->turn_ns = 0;
     if (run->nap.yields || turn_is_over(&f->turn_ns))

@@ -101,8 +101,9 @@ struct run {
 /* ---- operations: inflight.c ---- */
 
 enum {
-    LONG_BYTES = 1 << 20
-}; /* from here on one may take long: look at the other end every time */
+    LONG_BYTES = 1 << 20, /* from here on one may take long: look at the other end every time */
+    POLLS_PER_CLOCK = 64  /* that find nothing, until the clock is looked at */
+};
 
 /* Starts the operation: DONE, LATER, -EAGAIN or -errno. */
 static inline int run_post(struct run *run)
@@ -128,7 +129,13 @@ int run_aside(struct run *run, int (*verb)(struct fabric *fabric, const struct x
  * it also looks at the other end and at the time. Where waits sleep it arms, so that the caller
  * looks once more, and then sleeps.
  */
-int run_backoff(struct run *run, struct backoff *backoff);
+int run_backoff_slowly(struct run *run, struct backoff *backoff);
+static inline int run_backoff(struct run *run, struct backoff *backoff)
+{
+    if (++backoff->polls % POLLS_PER_CLOCK && !run->nap.on && run->size < LONG_BYTES)
+        return 0;
+    return run_backoff_slowly(run, backoff);
+}
 
 /* Target, after a look that found so many, or failed: without any, takes turns or sleeps as above.
  * What a progress function returns. */
@@ -136,7 +143,7 @@ int run_idle_slowly(struct run *run);
 static inline int run_idle(struct run *run, int found)
 {
     if (!found)
-        return run_idle_slowly(run);
+        return ++run->flight.idle % POLLS_PER_CLOCK && !run->nap.on ? 0 : run_idle_slowly(run);
     run->flight.armed = false;
     run->flight.idle = 0;
     return found < 0 ? found : 0;

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-enum { SPINS_PER_LOOK = 64, LOOK_NS = 1000000, SLEEP_MS = 4 };
+enum { FIRST_SPINS = 64, SPINS = 1024, LOOK_NS = 1000000, SLEEP_MS = 4 };
 
 void life_begin(struct peer *peer, const struct peer_ops *ops, int rank,
                 const struct peer_terms *terms)
@@ -75,11 +75,13 @@ int life_last_words(const struct peer *peer, const struct msg *words)
 int life_spin(const struct peer *peer, uint64_t since_ns, int (*progress)(void *), void *arg)
 {
     uint64_t begun_ns = clock_ns(), spin_ns = (begun_ns - since_ns) / 4;
-    int status = 0;
-    if (spin_ns > LOOK_NS)
+    int status = 0, spins = FIRST_SPINS;
+    if (spin_ns > LOOK_NS) {
         spin_ns = LOOK_NS;
+        spins = SPINS;
+    }
     do {
-        for (int i = 0; !status && i < SPINS_PER_LOOK; i++)
+        for (int i = 0; !status && i < spins; i++)
             status = progress(arg);
     } while (!status && clock_ns() - begun_ns < spin_ns && !(peer->stop && *peer->stop));
     return status < 0 ? status : 0;
