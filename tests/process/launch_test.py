@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ sys.dont_write_bytecode = True
 import cluster
 
 cluster.move_away()
+import schema
 import tap
 from tap import check, equal, skip, test
 
@@ -130,7 +132,7 @@ def local_ranks_are_a_group_and_a_stopped_one_is_lost():
     lost(job, 4, 2, "silent for")
 
 
-@test
+@tap.alone
 def a_rank_whose_link_is_cut_is_lost():
     """With everything that it was about to say."""
     hosts = slurm()
@@ -256,6 +258,112 @@ def a_map_under_srun_names_the_host_with_a_slow_link():
         document = json.load(file)
     equal(document["launch"]["muster"], "pmi")
     check(document["launch"]["trusted"], document["launch"])
+
+
+def map_by(way, *words):
+    words = (tap.tool_path("weft"), "map", *words)
+    if way in ("hydra", "openmpi"):
+        return launched({"hydra": "mpiexec.hydra", "openmpi": "mpirun.openmpi"}[way], 4, *words)
+    if way == "hosts":
+        return slurm().run(*words, "--hosts", "n[0-3]", "--agent", "nsenter --net=/run/netns/%h",
+                           limit=LIMIT_S)
+    # A stopped rank would keep srun for ever.
+    return srun("--wait=20", "--kill-on-bad-exit=0", *words, mpi=None if way == "srun" else way, ranks=4)
+
+
+def words_of(pid, name):
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def measuring_ranks(way):
+    """{rank: its process}, of the map that runs: guards and agents have a child, those that measure none."""
+    weft, parents, found = tap.tool_path("weft").encode(), set(), {}
+    pids = [entry for entry in os.listdir("/proc") if entry.isdigit()]
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                parents.add(file.read().rsplit(") ", 1)[1].split()[1])
+        except OSError:
+            pass
+    for pid in pids:
+        if words_of(pid, "cmdline")[:2] != [weft, b"map"] or pid in parents:
+            continue
+        if way == "hosts":
+            ranks = [i for i in range(4) if os.path.samefile(f"/proc/{pid}/ns/net", f"/run/netns/n{i}")]
+        else:
+            ranks = [int(word.split(b"=")[1]) for word in words_of(pid, "environ")
+                     if re.match(rb"(PMI_RANK|PMIX_RANK|SLURM_PROCID)=\d+$", word)]
+        if ranks:
+            found[ranks[0]] = int(pid)
+    return found
+
+
+def whole(path):
+    """The document, once there is one: a launcher may still be about."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return schema.read(file.read(), "weft-map")
+    except (OSError, ValueError):
+        return None
+
+
+def strike(way, how, rank, pid):
+    if how != "cut":
+        os.kill(pid, signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+        return
+    slurm().cut(f"n{rank}")
+
+
+def unlucky_map(number, tries=3):
+    """A rank of a map is killed or stopped, or its host cut off, at any time and under any launcher: the document
+    is whole, the others have measured all their pairs, and nothing is left."""
+    chance = random.Random(number)
+    way = chance.choice(("hydra", "openmpi", "srun", "pmi2", "pmix", "hosts"))
+    how = chance.choice(("kill", "stop") if way in ("hydra", "openmpi") else ("kill", "stop", "cut"))
+    rank, after_s = chance.randrange(1, 4), chance.uniform(0, 2)
+    device = chance.choice(("null:delay=20us", "ofi:tcp"))
+    path = os.path.join(tap.folder(), "map.json")
+    tap.note(f"{number}: {way} {how} rank {rank} after {after_s:.2f} s, {device}")
+    job = map_by(way, "-d", device, "--at-once", "1", "--slot", "100", "--partners", "all+4", "--timeout", "3",
+                 "--json", path)
+    job.wait_until(lambda: len(measuring_ranks(way)) == 4, 30)
+    ranks = measuring_ranks(way)
+    time.sleep(after_s)
+    early = job.running()
+    strike(way, how, rank, ranks[rank])
+    try:
+        job.wait_until(lambda: whole(path) or not job.running(), LIMIT_S)
+    finally:
+        if how == "cut":
+            slurm().mend(f"n{rank}")
+    job.wait()
+    if tries > 1 and re.search("mpi/pmix.*Cannot establish", job.err):
+        unlucky_map(number, tries - 1)
+        return
+    document = whole(path)
+    check(document, number, "no document", job)
+    lost = [entry["node"] for entry in document["lost"]]
+    check(lost in ([rank], []), number, lost, job)
+    pairs = {(p["a"], p["b"]) for p in document["pairs"] + document["failed"]}
+    others = [i for i in range(4) if i != rank]
+    check({(a, b) for a in others for b in others if a < b} <= pairs, number, "pairs are missing", job)
+    check(lost or len(pairs) == 6 or not early, number, "it was struck, and nobody knows", job)
+    until = time.monotonic() + 20
+    while measuring_ranks(way) and time.monotonic() < until:
+        time.sleep(0.1)
+    equal(measuring_ranks(way), {}, number, "processes are left", job)
+    equal(os.listdir(os.path.dirname(path)), ["map.json"], number, job)
+
+
+@tap.alone
+def maps_outlive_faults_by_chance():
+    first = int(os.environ.get("WEFT_TEST_SEED", str(int(time.time()))))
+    for number in range(first, first + FAULTS // 2):
+        unlucky_map(number)
 
 
 tap.main(workers=3)

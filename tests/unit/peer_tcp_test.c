@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -135,6 +136,46 @@ static void tcp_takes_one_client_after_another(void **state)
         peer_close(end_dialling(&clients[i]));
         peer_close(servers[i]);
     }
+    tcp_close(listener);
+}
+
+/* In place of the C library's: how often somebody slept and nothing came. */
+static unsigned slept_in_vain;
+
+int poll(struct pollfd *fds, nfds_t count, int most_ms)
+{
+    struct timespec most = {.tv_sec = most_ms / 1000, .tv_nsec = most_ms % 1000 * 1000000L};
+    int got = ppoll(fds, count, most_ms < 0 ? NULL : &most, NULL);
+    slept_in_vain += got == 0 && most_ms;
+    return got;
+}
+
+struct interjection {
+    struct peer *from;
+    unsigned looks;
+};
+
+/* Between the first read of a wait and the second. */
+static int interject(void *arg)
+{
+    struct interjection *i = arg;
+    struct msg msg;
+    return ++i->looks == 2 ? msg_print(&msg, "now") || peer_send(i->from, &msg) : 0;
+}
+
+static void a_message_that_comes_between_two_looks_is_not_slept_upon(void **state)
+{
+    struct listener *listener = listen_at("127.0.0.1");
+    struct met met = meet(listener, "127.0.0.1", "hello");
+    struct interjection interjection = {.from = met.client};
+    struct msg msg;
+    (void)state;
+    met.server->watch = (struct peer_watch){interject, &interjection};
+    slept_in_vain = 0;
+    assert_int_equal(peer_recv(met.server, &msg, NULL, NULL), 0);
+    assert_string_equal(msg.bytes, "now");
+    assert_int_equal(slept_in_vain, 0);
+    part(&met);
     tcp_close(listener);
 }
 
@@ -562,6 +603,7 @@ int main(void)
         TCP_TEST(tcp_connects_over_ipv6),
         TCP_TEST(tcp_ends_know_their_own_numeric_address),
         TCP_TEST(tcp_takes_one_client_after_another),
+        TCP_TEST(a_message_that_comes_between_two_looks_is_not_slept_upon),
         TCP_TEST(tcp_port_in_use_is_said),
         TCP_TEST(tcp_listening_on_an_address_of_another_machine_is_refused),
         TCP_TEST(tcp_dialling_nobody_is_refused_after_the_wait),
