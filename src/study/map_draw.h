@@ -8,8 +8,9 @@
 
 enum { MAP_CLASSES = 10 };
 
-/* One figure: nodes by group, and in it the slowest last; at most 256 tiles a side. alone: a file
- * of its own, with its style. */
-int map_svg(const struct study_map *map, bool alone, FILE *out);
+/* One figure: nodes by group, and in it the slowest last; at most 256 tiles per side. */
+int map_svg(const struct study_map *map, FILE *out);
+/* "send_lat of 8 B on soft:cxi0, 16 ranks on 4 hosts", as HTML. */
+void map_subject(const struct study_map *map, FILE *out);
 
 #endif

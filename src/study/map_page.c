@@ -32,14 +32,19 @@ static void badge(const struct study_map *m, FILE *out)
     fputs("</span></p>\n", out);
 }
 
-static void headline(const struct study_map *m, FILE *out)
+void map_subject(const struct study_map *m, FILE *out)
 {
     char size[24];
     size_words(m->size, size, sizeof size);
-    fputs("<h1>Map of ", out);
-    fprintf(out, "%zu ranks</h1>\n<p class=\"sub\">", m->node_count);
-    html_print(out, "%s of %s on %s, %s, %" PRIu64 " host%s, started by %s%s, %s", m->test, size,
-               m->device, m->form, m->hosts, m->hosts == 1 ? "" : "s", m->muster,
+    html_print(out, "%s of %s on %s, %zu ranks on %" PRIu64 " host%s", m->test, size, m->device,
+               m->node_count, m->hosts, m->hosts == 1 ? "" : "s");
+}
+
+static void headline(const struct study_map *m, FILE *out)
+{
+    fprintf(out, "<h1>Map of %zu ranks</h1>\n<p class=\"sub\">", m->node_count);
+    map_subject(m, out);
+    html_print(out, "; %s; started by %s%s, %s", m->form, m->muster,
                m->trusted ? "" : " (no secret)", m->begun);
     fprintf(out, "</p>\n<p class=\"sub\">%" PRIu64 " pairs in %" PRIu64 " rounds", m->measured,
             m->rounds);
@@ -145,7 +150,7 @@ static int draw(const struct study_map *m, FILE *out)
     lost(m, out);
     fputs("<section><h2>Median of every pair</h2>\n<figure class=\"heat\"><div class=\"scroll\">\n",
           out);
-    int status = map_svg(m, false, out);
+    int status = map_svg(m, out);
     fputs("</div><figcaption>Nodes by group, and in each the slowest last. ", out);
     if (m->cell_count < m->measured)
         fprintf(out, "Of %" PRIu64 " pairs the document has the %zu slowest. ", m->measured,
@@ -156,19 +161,14 @@ static int draw(const struct study_map *m, FILE *out)
     return status;
 }
 
-int study_map_page(const struct study_map *maps, size_t count, FILE *out)
+int study_map_page(const struct study_map *maps, size_t count, const char *title, FILE *out)
 {
     int status = 0;
-    page_open("Weft map", out);
+    page_open(title ? title : "Weft map", out);
     for (size_t i = 0; i < count && !status; i++)
         status = draw(&maps[i], out);
     page_end(out);
     if (!status && (fflush(out) || ferror(out)))
         status = fail(-EIO, "writing the page: %s", strerror(errno));
     return status;
-}
-
-int study_map_plot(const struct study_map *map, FILE *out)
-{
-    return map_svg(map, true, out);
 }

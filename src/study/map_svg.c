@@ -8,7 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE_MAX = 256, WIDTH = 640, LABEL = 16, TEXT = 12, LEAST = 9, GAP = 6, SCALE = 24 };
+enum {
+    SIDE_MAX = 256,
+    WIDTH = 640,
+    LABEL = 16,
+    TEXT = 12,
+    LEAST = 9,
+    GAP = 6,
+    SCALE = 24,
+    HEAD = 54
+};
 enum { PHONE_TEXT = 18, PHONE_LABEL = 6 }; /* a phone shows everything at half the size */
 
 struct tiles {
@@ -211,14 +220,44 @@ static void draw_names(const struct tiles *t, const char *where, double size, si
     fputs("</g>\n", out);
 }
 
-/* Lines between groups. */
+static const char *group_at(const struct tiles *t, size_t i)
+{
+    return t->map->nodes[t->order[i]].group;
+}
+
+/* Beside the rows of nodes first to last, as far as it has room there. */
+static void draw_group(const struct tiles *t, size_t first, size_t last, FILE *out)
+{
+    double scale = t->tile * (double)t->side / (double)t->map->node_count;
+    double from = (double)first * scale, length = (double)(last + 1 - first) * scale;
+    char text[LABEL + 1];
+    int most = (int)(length * 5 / (3 * TEXT));
+    if (most < 2 || !group_at(t, first))
+        return;
+    snprintf(text, sizeof text, "%.*s", most, group_at(t, first));
+    fprintf(out,
+            "<text class=\"tx\" style=\"font-size:%dpx\" transform=\"translate(%d %.5g) "
+            "rotate(90)\">",
+            TEXT, WIDTH - LABEL + 4, t->margin + from + length / 2);
+    html_text(out, text);
+    fputs("</text>\n", out);
+}
+
+/* Lines between groups, and their names. */
 static void draw_groups(const struct tiles *t, FILE *out)
 {
     const struct study_map *m = t->map;
     double end = (double)t->side * t->tile;
+    fputs("<g class=\"desk\">\n", out);
+    for (size_t i = 0, first = 0; i < m->node_count; i++)
+        if (i + 1 == m->node_count || !text_same(group_at(t, i), group_at(t, i + 1))) {
+            draw_group(t, first, i, out);
+            first = i + 1;
+        }
+    fputs("</g>\n", out);
     for (size_t i = 1; i < m->node_count; i++) {
         double at = (double)(i * t->side) / (double)m->node_count * t->tile;
-        if (text_same(m->nodes[t->order[i]].group, m->nodes[t->order[i - 1]].group))
+        if (text_same(group_at(t, i), group_at(t, i - 1)))
             continue;
         fprintf(out, "<path class=\"frame\" d=\"M%d %.5gh%.5gM%.5g %dv%.5g\"/>\n", t->margin,
                 t->margin + at, end, t->margin + at, t->margin, end);
@@ -297,28 +336,55 @@ static void data(const struct tiles *t, FILE *out)
     fputs("\"", out);
 }
 
-int map_svg(const struct study_map *map, bool alone, FILE *out)
+static double height_of(const struct tiles *t)
+{
+    return t->margin + (double)t->side * t->tile + 56;
+}
+
+static void draw(const struct tiles *t, bool alone, FILE *out)
+{
+    draw_tiles(t, out);
+    draw_groups(t, out);
+    draw_scale(t, out);
+    draw_texts(t, alone, out);
+    fputs("</svg>\n", out);
+}
+
+int map_svg(const struct study_map *map, FILE *out)
 {
     struct tiles t;
     int status = tiles_open(&t, map);
     if (!status) {
-        double height = t.margin + (double)t.side * t.tile + 56;
         fprintf(out,
                 "<svg class=\"heat\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.5g\" "
                 "role=\"img\" aria-label=\"Median time of every pair of nodes\"",
-                WIDTH, height);
-        if (alone)
-            fprintf(out, " width=\"%d\" height=\"%.5g\"", WIDTH, height);
-        else
-            data(&t, out);
+                WIDTH, height_of(&t));
+        data(&t, out);
         fputs(">\n", out);
-        if (alone)
-            fprintf(out, "<style>%s</style>\n<path class=\"card\" d=\"M0 0H%dV%.5gH0z\"/>\n",
-                    plot_style, WIDTH, height);
-        draw_tiles(&t, out);
-        draw_groups(&t, out);
-        draw_scale(&t, out);
-        draw_texts(&t, alone, out);
+        draw(&t, false, out);
+    }
+    tiles_close(&t);
+    return status;
+}
+
+int study_map_plot(const struct study_map *map, const char *title, FILE *out)
+{
+    struct tiles t;
+    int status = tiles_open(&t, map);
+    if (!status) {
+        double height = height_of(&t);
+        fprintf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.5g\" width=\"%d\" "
+                "height=\"%.5g\">\n<style>%s</style>\n<rect class=\"card\" x=\".5\" y=\".5\" "
+                "width=\"%d\" height=\"%.5g\" rx=\"8\"/>\n<text class=\"head\" x=\"18\" y=\"28\">",
+                WIDTH, height + HEAD, WIDTH, height + HEAD, file_style, WIDTH - 1,
+                height + HEAD - 1);
+        if (title)
+            html_print(out, "%s: ", title);
+        fputs("Median of every pair</text>\n<text x=\"18\" y=\"48\">", out);
+        map_subject(map, out);
+        fprintf(out, "</text>\n<svg y=\"%d\" width=\"%d\" height=\"%.5g\">\n", HEAD, WIDTH, height);
+        draw(&t, true, out);
         fputs("</svg>\n", out);
     }
     tiles_close(&t);

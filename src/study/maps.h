@@ -66,10 +66,10 @@ int study_map_read(struct study_map *map, const char *path);
 int study_map_parse(struct study_map *map, const char *path, const char *text, size_t length);
 void study_map_free(struct study_map *map);
 
-/* The page with heat maps and tables of the maps. */
-int study_map_page(const struct study_map *maps, size_t count, FILE *out);
-/* The heat map of the first one as a picture. */
-int study_map_plot(const struct study_map *map, FILE *out);
+/* The page with heat maps and tables of the maps. title: NULL: what they are. */
+int study_map_page(const struct study_map *maps, size_t count, const char *title, FILE *out);
+/* The heat map as an SVG file of its own, with literal colours. */
+int study_map_plot(const struct study_map *map, const char *title, FILE *out);
 
 /* ---- comparison ---- */
 

@@ -158,14 +158,18 @@ static int draw(struct run_list *list, const struct weft_options *options)
 
 /* ---- maps ---- */
 
-static int save_map(const struct study_map *maps, size_t count, bool picture, const char *path)
+/* picture: of the first alone. */
+static int save_map(const struct study_map *maps, size_t count, bool picture,
+                    const struct weft_options *options, const char *path)
 {
     char *bytes = NULL;
+    const char *title = *options->title ? options->title : NULL;
     size_t length = 0;
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return fail(-ENOMEM, "no memory for the page");
-    int status = picture ? study_map_plot(maps, out) : study_map_page(maps, count, out);
+    int status =
+        picture ? study_map_plot(maps, title, out) : study_map_page(maps, count, title, out);
     if (fclose(out) && !status)
         status = fail(-ENOMEM, "no memory for the page");
     if (!status)
@@ -174,26 +178,35 @@ static int save_map(const struct study_map *maps, size_t count, bool picture, co
     return status;
 }
 
-static int write_maps(const struct study_map *maps, size_t count, const char *path)
+/* A folder has the page, map.svg, map-2.svg and so on. */
+static int write_maps(const struct study_map *maps, size_t count,
+                      const struct weft_options *options)
 {
-    char page[WEFT_PATH + 16], plot[WEFT_PATH + 16];
-    if (!is_folder(path))
-        return save_map(maps, count, ends_in(path, ".svg"), path);
-    snprintf(page, sizeof page, "%s/index.html", path);
-    snprintf(plot, sizeof plot, "%s/map.svg", path);
-    int status = save_map(maps, count, false, page);
-    return status ? status : save_map(maps, count, true, plot);
+    char path[WEFT_PATH + 24];
+    bool picture = ends_in(options->output, ".svg");
+    if (picture && count > 1)
+        return fail(-EINVAL, "%s: a picture has one map: for %zu use a page or a folder",
+                    options->output, count);
+    if (!is_folder(options->output))
+        return save_map(maps, count, picture, options, options->output);
+    snprintf(path, sizeof path, "%s/index.html", options->output);
+    int status = save_map(maps, count, false, options, path);
+    for (size_t i = 0; i < count && !status; i++) {
+        snprintf(path, sizeof path, i ? "%s/map-%zu.svg" : "%s/map.svg", options->output, i + 1);
+        status = save_map(&maps[i], 1, true, options, path);
+    }
+    return status;
 }
 
 /* 1: they are maps, and the page is written; 0: the first is none. */
-static int report_maps(const char *const *places, int given, const char *path)
+static int report_maps(const char *const *places, int given, const struct weft_options *options)
 {
     struct study_map maps[given];
     int count = 0, status = 1;
     while (count < given && (status = study_map_read(&maps[count], places[count])) == 1) {
         count++;
-        if (save_same(places[count - 1], path))
-            status = fail(-EINVAL, "%s: the page would replace the map", path);
+        if (save_same(places[count - 1], options->output))
+            status = fail(-EINVAL, "%s: the page would replace the map", options->output);
         if (status < 0)
             break;
     }
@@ -201,7 +214,7 @@ static int report_maps(const char *const *places, int given, const char *path)
         status = fail(-EINVAL, "%s is no map, and %s is one: make a page of each kind",
                       places[count], places[0]);
     if (status == 1)
-        status = write_maps(maps, (size_t)count, path);
+        status = write_maps(maps, (size_t)count, options);
     else if (!count)
         return status;
     for (int i = 0; i < count; i++)
@@ -223,7 +236,7 @@ int report_command(const struct command *command, int argc, char **argv)
         return fail(-EINVAL, "no result given (--help shows the usage)");
     status = check_page(options.output);
     if (!status)
-        status = report_maps(places, given, options.output);
+        status = report_maps(places, given, &options);
     if (status)
         return status < 0 ? status : 0;
     for (int i = 0; i < given && !status; i++)

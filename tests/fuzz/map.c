@@ -31,7 +31,7 @@ static void draw(const struct study_map *m)
     FILE *out = open_memstream(&bytes, &length);
     if (!out)
         return;
-    if (study_map_page(m, 1, out) || study_map_plot(m, out))
+    if (study_map_page(m, 1, NULL, out) || study_map_plot(m, NULL, out))
         abort();
     fclose(out);
     free(bytes);

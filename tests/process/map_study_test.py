@@ -50,6 +50,24 @@ def a_page_of_256_nodes_is_small_and_a_picture_stands_alone():
     check(len(page_of(document)) < 4 << 20)
     picture = page_of(document, name="map.svg")
     check(picture.startswith("<svg") and "<style>" in picture and "<script" not in picture)
+    check("var(" not in picture and "fill: #650826" in picture, "colours that not every reader has")
+    equal(len(re.findall(r"rotate\(90\)", picture)), 8, "names of groups")
+
+
+@test
+def a_title_is_in_the_page_and_in_every_picture():
+    first, second = saved(maps.make(nodes=4)), saved(maps.make(nodes=5))
+    folder = os.path.join(tap.folder(), "pages")
+    ended(run(WEFT, "report", first, second, "--title", "A & B", "-o", folder + "/"), 0)
+    equal(sorted(os.listdir(folder)), ["index.html", "map-2.svg", "map.svg"])
+    for name, ranks in (("map.svg", 4), ("map-2.svg", 5)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            picture = file.read()
+        check(">A &amp; B: Median of every pair<" in picture and f"{ranks} ranks on" in picture, picture[:3000])
+    with open(os.path.join(folder, "index.html"), encoding="utf-8") as file:
+        check("<title>A &amp; B" in file.read())
+    process = ended(run(WEFT, "report", first, second, "-o", os.path.join(folder, "both.svg")), 2)
+    check("a picture has one map" in process.err, process)
 
 
 @test
