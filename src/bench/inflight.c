@@ -111,7 +111,7 @@ int run_idle_slowly(struct run *run)
     struct inflight *f = &run->flight;
     if (run->nap.on) {
         int got = nap(run, &f->armed, true);
-        bool looks = f->idle % (2 * NAPS_PER_LOOK) == 0;
+        bool looks = ++f->naps % (2 * NAPS_PER_LOOK) == 0;
         if (looks)
             sched_yield();
         return got ? got : looks;

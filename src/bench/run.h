@@ -18,6 +18,7 @@ struct inflight {
     unsigned pending;   /* operations that will complete */
     unsigned quiet;     /* polls without an arrival */
     unsigned idle;      /* looks in a row that found nothing, at the target */
+    unsigned naps;      /* and all of them, where it sleeps */
     bool armed;         /* the last of them was followed by arming: the next one may sleep */
     uint64_t number;    /* the last message sent */
     uint64_t arrivals;  /* how many came in */
