@@ -14,6 +14,12 @@ static const char any_fabric[] = "any";
 
 /* ---- refusals ---- */
 
+/* What these mean is this end's own: it was interrupted, or is to try again. */
+static int as_refusal(int code)
+{
+    return code == EINTR || code == EAGAIN ? -EREMOTEIO : -code;
+}
+
 int session_refuse(struct msg *text, int status)
 {
     char why[REASON];
@@ -32,7 +38,7 @@ int session_refused(struct session *s, const struct msg *text)
         msg_value(text, "why", why, sizeof why))
         return fail(-EPROTO, "the %s's answer cannot be read", s->peer->other);
     s->refused = true;
-    return fail(-(int)code, "%s", why);
+    return fail(as_refusal((int)code), "%s", why);
 }
 
 /* ---- what an end says of itself ---- */
@@ -255,10 +261,8 @@ static int get_ready(struct session *s, const struct offer *offer, struct spec *
         status = session_pin(s, offer->cpus);
     if (!status)
         status = place(s, mine, theirs, memory, run_buffer_bytes(spec));
-    unsigned ends = fabric_one_machine(mine, theirs) ? 2 : 1;
-    if (offer->members > ends)
-        ends = offer->members;
-    return status ? status : threads_ready(s, spec, memory, ends);
+    unsigned ends = offer->members ? offer->members : fabric_one_machine(mine, theirs) ? 2 : 1;
+    return status ? status : threads_ready(s, spec, memory, ends, offer->members);
 }
 
 int session_prepare(struct session *s, const struct offer *offer, const struct spec *spec,

@@ -314,9 +314,10 @@ int session_release(struct session *session, int status);
  */
 int session_pin(struct session *session, const struct cpu_list *asked);
 /* Where the spec asks for several, the others open and place what this session has; those of an
- * earlier run are used again if they are as many. ends: so many measure on this machine at once. */
+ * earlier run are used again if they are as many. ends: so many measure on this machine at once;
+ * group: they are ranks. */
 int threads_ready(struct session *session, const struct spec *spec, const char *memory,
-                  unsigned ends);
+                  unsigned ends, bool group);
 /* A run by all of them: report is given the sum. */
 int threads_measure(struct session *session, const struct spec *spec, struct report *report);
 void threads_end(struct session *session);

@@ -333,8 +333,9 @@ static void begin(struct threads *all, uint64_t now_ms)
     all->team->begun_ms = now_ms;
 }
 
-/* Do more of them spin than there are CPUs? The first has said how many are allowed. */
-static bool crowded(const struct session *s, unsigned threads)
+/* Do more of them spin than there are CPUs? Each end has a list of its own, and ranks may each be
+ * bound to a CPU; two ends without either share what this process may use. */
+static bool crowded(const struct session *s, unsigned threads, unsigned ends, bool group)
 {
     const struct cpu_list *list = s->cpu.of_threads;
     cpu_set_t set;
@@ -344,16 +345,20 @@ static bool crowded(const struct session *s, unsigned threads)
             CPU_SET((size_t)list->cpus[i] % CPU_SETSIZE, &set);
     else if (sched_getaffinity(0, sizeof set, &set))
         return false;
-    return threads > (unsigned)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (group && online > 0 && (long)ends * threads > online)
+        return true;
+    return threads * (list || group ? 1 : ends) > (unsigned)CPU_COUNT(&set);
 }
 
-int threads_ready(struct session *s, const struct spec *spec, const char *memory, unsigned ends)
+int threads_ready(struct session *s, const struct spec *spec, const char *memory, unsigned ends,
+                  bool group)
 {
     unsigned count = (unsigned)spec->threads;
     if (s->threads && (count != s->threads->count || s->peer != s->threads->whole))
         threads_end(s);
-    s->cpu.crowded = (count > 1 || ends > 2) && crowded(s, ends * count);
-    if (s->cpu.crowded && s->peer->runs <= 1)
+    s->cpu.crowded = (count > 1 || group) && crowded(s, count, ends, group);
+    if (s->cpu.crowded && s->peer->runs <= 1 && !group)
         warn("more threads than CPUs: they take turns, and times include waiting for a CPU");
     if (count < 2)
         return 0;

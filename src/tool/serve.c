@@ -87,7 +87,7 @@ static int agree(const struct service *s, struct peer *peer, const struct msg *g
     return status;
 }
 
-/* One client. -EAGAIN: it was refused. */
+/* One client. 1: it was refused. */
 static int serve_one(const struct service *s, struct listener **listener,
                      const struct peer_terms *terms)
 {
@@ -98,7 +98,7 @@ static int serve_one(const struct service *s, struct listener **listener,
         return status;
     if (agree(s, peer, &greeting, &answer)) {
         tcp_warn(*listener, "refused a client", fail_reason());
-        return -EAGAIN;
+        return 1;
     }
     bool several = s->pairs && s->pairs->count > 1;
     status = several ? peer_send(peer, &answer) : 0;
@@ -224,7 +224,7 @@ int serve_clients(const struct service *s)
             break;
         do
             status = serve_one(s, &listener, &terms);
-        while (status == -EAGAIN);
+        while (status == 1);
         if (status && s->loop && status != -EINTR)
             shell_say(fail_reason());
     } while (s->loop && status != -EINTR);

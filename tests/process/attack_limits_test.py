@@ -102,6 +102,33 @@ def a_local_run_has_what_it_asks_for_unless_it_is_bounded():
     check("2.0 MiB" in one_sentence(bounded_run, "cxi_write_lat"), bounded_run)
 
 
+# ---- saying what only this end may say ----
+
+def a_number_of_the_clients_means_nothing_here(tool, quick, code):
+    """A client agrees to nothing, with the number of an interruption, or of what is to be tried again: a server
+    for one client ends as after any refusal, and one with --loop goes on."""
+    def refuse(kind, body, up):
+        return f"code={code}\nwhy=no\n".encode() if up and kind == "D" and body.startswith(b"go=") else body
+
+    for loop in ((), ("--loop",)):
+        server = Server(tool, *loop)
+        with Between(server, by_body(refuse)) as way:
+            Client(tool, way, *quick).wait(15)
+        server.wait_for(r"\bno$", 5, "err")
+        if loop:
+            served(tool, server, *quick)
+            check(server.running(), server)
+        else:
+            ended(server, 1, 10)
+
+
+for number in (4, 11):
+    tap.add(f"a refusal with code {number} is one of cxi_write_lat", a_number_of_the_clients_means_nothing_here,
+            WRITE, QUICK, number)
+    tap.add(f"a refusal with code {number} is one of ucx_perftest", a_number_of_the_clients_means_nothing_here,
+            PERF, PERF_QUICK, number)
+
+
 # ---- staying too long ----
 
 def session_ends(tool, *args):
