@@ -44,14 +44,23 @@ void bytes_free(struct bytes *b)
     *b = (struct bytes){0};
 }
 
+/* What follows a record begins where any number may. */
+static size_t padded(size_t length)
+{
+    return (length + WIRE_ALIGN - 1) / WIRE_ALIGN * WIRE_ALIGN;
+}
+
 int record_add(struct bytes *b, const struct record *record)
 {
+    static const char nothing[WIRE_ALIGN];
     unsigned char head[WIRE_RECORD] = {(unsigned char)record->type};
     put_number(head + 4, record->rank, 4);
     put_number(head + 8, record->round, 4);
     put_number(head + 12, record->length, 4);
     int status = bytes_add(b, head, sizeof head);
-    return status ? status : bytes_add(b, record->bytes, record->length);
+    if (!status)
+        status = bytes_add(b, record->bytes, record->length);
+    return status ? status : bytes_add(b, nothing, padded(record->length) - record->length);
 }
 
 int record_next(const struct bytes *b, size_t *at, struct record *record)
@@ -65,14 +74,14 @@ int record_next(const struct bytes *b, size_t *at, struct record *record)
     size_t length = get_number(head + 12, 4);
     if (head[0] < RECORD_VALUE || head[0] > RECORD_ANSWER || head[1] || head[2] || head[3])
         return fail(-EPROTO, "a message of the group has a record of an unknown type");
-    if (left - WIRE_RECORD < length)
+    if (left - WIRE_RECORD < padded(length))
         return fail(-EPROTO, "a message of the group ends within a record");
     *record = (struct record){.type = (enum record_type)head[0],
                               .rank = (uint32_t)get_number(head + 4, 4),
                               .round = (uint32_t)get_number(head + 8, 4),
                               .bytes = head + WIRE_RECORD,
                               .length = length};
-    *at += WIRE_RECORD + length;
+    *at += WIRE_RECORD + padded(length);
     return 1;
 }
 

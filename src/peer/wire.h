@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside peer: what members of a group send along the tree. A message is a head and a piece of a
- * sequence of records; the last piece says so. All of it comes from outside and is checked. */
+ * sequence of records; the last piece says so. Records begin at multiples of WIRE_ALIGN, so that
+ * numbers in them can be read in place. All of it comes from outside and is checked. */
 #ifndef WEFT_PEER_WIRE_H
 #define WEFT_PEER_WIRE_H
 
 #include "core/core.h"
 
-enum { WIRE_HEAD = 12, WIRE_RECORD = 16 };
+enum { WIRE_HEAD = 12, WIRE_RECORD = 16, WIRE_ALIGN = 8 };
 enum { WIRE_UP = 'U', WIRE_DOWN = 'D' };
 enum record_type {
     RECORD_VALUE = 1, /* up: of a rank */

@@ -98,7 +98,7 @@ def piece(kind, turn, *records, last=1):
 
 def record(kind, rank, body, length=None):
     return struct.pack("<BBBBIII", kind, 0, 0, 0, rank, 0,
-                       len(body) if length is None else length) + body
+                       len(body) if length is None else length) + body + bytes(-len(body) % 8)
 
 
 def a_stranger_as_a_rank_is_struck(reason, message):
