@@ -51,16 +51,21 @@ static inline void advance(struct xfer *x, const struct xfer *first, const struc
         x->amo.result = (char *)x->amo.result + slots->step;
 }
 
-/* The last of as many as the fabric holds rings for them all. */
+/* The last of as many as the fabric holds rings for them all. What is done at once may take long:
+ * after so many bytes the other end is looked at. */
 static int post_singly(struct run *run)
 {
+    enum { LOOK_BYTES = 64 << 20 };
     const struct xfer first = run->xfer;
     uint64_t list = run->spec->pace.list, together = run->session->facts.depth;
+    uint64_t every = LOOK_BYTES / (run->size + 1) + 1;
     unsigned more = HINT(MORE) & run->session->facts.honours, slot = 0;
     int status = 0;
     for (uint64_t i = 1; i <= list && !status; i++) {
         run->xfer.how = i == list || i % together == 0 ? first.how : first.how | more;
         status = flight_post(run);
+        if (!status && i % every == 0)
+            status = peer_step(run->session->peer);
         advance(&run->xfer, &first, &run->slots, &slot);
     }
     run->xfer = first;
