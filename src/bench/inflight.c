@@ -98,12 +98,10 @@ int run_backoff_slowly(struct run *run, struct backoff *backoff)
         return backoff_asleep(run, backoff);
     if (!clocked && run->size < LONG_BYTES)
         return 0;
-    if (run->nap.yields && clocked)
+    bool over = turn_is_over(&backoff->turn_ns);
+    if (over || (run->nap.yields && clocked))
         sched_yield();
-    if (!turn_is_over(&backoff->turn_ns))
-        return 0;
-    sched_yield();
-    return look_around(run, backoff);
+    return over ? look_around(run, backoff) : 0;
 }
 
 int run_idle_slowly(struct run *run)

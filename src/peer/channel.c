@@ -295,11 +295,11 @@ static int channel_recv(struct peer *peer, struct msg *msg, int (*progress)(void
         }
         if (!status)
             status = channel_alive(peer);
-        if (!status && progress)
+        if (!status && progress && !c->checked)
             status = life_spin(peer, since_ns, progress, arg);
         if (status)
             return status;
-        /* What came since the first look has been read: it would not wake. */
+        /* What came since the first look has been read. */
         struct pollfd data = {.fd = c->fd, .events = POLLIN};
         if (!progress && !c->checked)
             poll(&data, 1, BEAT_MS / 5);

@@ -252,11 +252,11 @@ static int relay_recv(struct peer *peer, struct msg *msg, int (*progress)(void *
             return 0;
         }
         status = relay_alive(peer);
-        if (!status && progress)
+        if (!status && progress && !r->count)
             status = life_spin(peer, since_ns, progress, arg);
         if (status)
             return status;
-        if (!progress)
+        if (!progress && !r->count)
             rest(&p);
     }
 }
