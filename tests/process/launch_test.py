@@ -341,7 +341,10 @@ def unlucky_map(number, tries=3):
         if how == "cut":
             slurm().mend(f"n{rank}")
     job.wait()
-    if tries > 1 and re.search("mpi/pmix.*Cannot establish", job.err):
+    if how == "cut":
+        slurm().ready()
+    # Slurm itself may end a job of which it misses a host.
+    if tries > 1 and re.search("mpi/pmix.*Cannot establish|Node failure on", job.err):
         unlucky_map(number, tries - 1)
         return
     document = whole(path)

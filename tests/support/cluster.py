@@ -200,6 +200,10 @@ class Cluster:
     def mend(self, name):
         ip("-n", "head", "link", "set", f"to-{name}", "up")
 
+    def ready(self):
+        """Slurm has noticed that all of them are there again."""
+        self._until(self._idle, "the nodes do not come back")
+
     def down(self):
         for daemon in reversed(self.daemons):
             daemon.kill()
