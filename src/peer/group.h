@@ -2,8 +2,8 @@
 /* A door of peer: a group, all ranks of one command. They stand in a tree whose root leads. All of
  * them take the same turns: each gives a value, the root gets all values and gives everybody an
  * answer. A rank that dies, stops or is cut off is struck, with the round and the reason, and the
- * others go on. Between turns nothing of the group runs: a rank measures undisturbed.
- * A group is used by one thread. Functions return 0 or -errno with a sentence. */
+ * others go on. Between turns nothing of the group runs but heartbeats: a rank measures
+ * undisturbed. A group is used by one thread. Functions return 0 or -errno with a sentence. */
 #ifndef WEFT_GROUP_H
 #define WEFT_GROUP_H
 
@@ -96,12 +96,17 @@ int group_turn(struct group *group, uint64_t allow_ms, uint32_t round,
 int group_table(struct group *group, uint64_t allow_ms, const struct group_value *mine,
                 struct group_value *table);
 
+/* How long a turn may last for ranks that show that they live, where that is longer than allow_ms:
+ * the same at every member. 0: it is not. */
+void group_patience(struct group *group, uint64_t most_ms);
+
 /* ---- pairs ---- */
 
 /* A connection between two ranks, for a session: an ordinary peer, which the caller closes. Both
  * call it, one as PEER_CLIENT and one as PEER_SERVER, with the same ticket (a number that no other
  * meeting of the two has), within wait_ms. -ETIMEDOUT, -ECONNREFUSED or -ECONNRESET: the other did
- * not come. Its timeout_ms is the group's. */
+ * not come. Its timeout_ms is the group's. While a session looks at it, the group is shown that
+ * this rank lives. */
 int group_meet(struct group *group, uint32_t other, int as, uint64_t ticket, uint64_t wait_ms,
                struct peer **peer);
 

@@ -304,7 +304,7 @@ static int read_link(struct group *g, uint32_t number)
 static int read_links(struct group *g)
 {
     char reason[GROUP_REASON];
-    uint64_t limit_ms = g->allow_ms + (LEVELS - 1) * g->spec.timeout_ms;
+    uint64_t limit_ms = turn_most_ms(g) + (LEVELS - 1) * g->spec.timeout_ms;
     bool over = g->started && g->collects && clock_ms() - g->began_ms > limit_ms;
     for (uint32_t i = 0; i < g->links_count;) {
         uint32_t rank = g->links[i].rank;

@@ -70,6 +70,8 @@ struct group {
     bool arrived;  /* the parent's is complete, in from_parent */
     bool answered; /* the root: the answer of this turn is in down */
     uint64_t turn, began_ms, allow_ms;
+    uint64_t patience_ms; /* for ranks that live; 0: allow_ms */
+    uint64_t attended_ms; /* when this one showed last that it lives, between turns */
     uint32_t round;
     struct bytes up, losses, down; /* of this turn; losses wait for the next message up */
     struct group_value *values;    /* root: by rank */
@@ -83,6 +85,12 @@ struct group {
     struct early early[EARLY_MAX];
     unsigned early_count;
 };
+
+/* How long a turn may last, besides the time for the tree itself. */
+static inline uint64_t turn_most_ms(const struct group *group)
+{
+    return group->patience_ms > group->allow_ms ? group->patience_ms : group->allow_ms;
+}
 
 /* ---- tree.c ---- */
 

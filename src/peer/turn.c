@@ -226,7 +226,7 @@ static bool covered(const struct group *g, uint32_t rank)
 static bool have_all(struct group *g)
 {
     uint64_t now_ms = clock_ms();
-    bool all = true, over = now_ms - g->began_ms > g->allow_ms + LEVELS * g->spec.timeout_ms;
+    bool all = true, over = now_ms - g->began_ms > turn_most_ms(g) + LEVELS * g->spec.timeout_ms;
     for (uint32_t i = 0; i < g->count; i++) {
         struct member *m = &g->members[i];
         if (m->got)
@@ -302,7 +302,7 @@ int group_turn(struct group *g, uint64_t allow_ms, uint32_t round, const struct 
     else if (!status)
         status = tree_up(g);
     if (!status && !g->spec.root)
-        status = tree_await(g, allow_ms + UINT64_C(2) * LEVELS * g->spec.timeout_ms);
+        status = tree_await(g, turn_most_ms(g) + UINT64_C(2) * LEVELS * g->spec.timeout_ms);
     if (!status && !g->spec.root)
         status = turn_learn(g);
     if (status)
@@ -348,7 +348,29 @@ int group_table(struct group *g, uint64_t allow_ms, const struct group_value *mi
     return more;
 }
 
+void group_patience(struct group *g, uint64_t most_ms)
+{
+    g->patience_ms = most_ms;
+}
+
 /* ---- pairs ---- */
+
+/* Whoever is lost is noticed in the next turn. */
+static int attend(void *arg)
+{
+    struct group *g = arg;
+    uint64_t now_ms = clock_ms();
+    if (now_ms - g->attended_ms < BEAT_MS)
+        return 0;
+    g->attended_ms = now_ms;
+    const struct kept kept = life_keep();
+    for (uint32_t i = 0; i < g->links_count; i++)
+        (void)peer_alive(&g->links[i].channel->peer);
+    if (g->parent)
+        (void)peer_alive(&g->parent->peer);
+    life_restore(&kept);
+    return 0;
+}
 
 static struct peer *take_early(struct group *g, uint32_t other, uint64_t ticket)
 {
@@ -409,6 +431,9 @@ int group_meet(struct group *g, uint32_t other, int as, uint64_t ticket, uint64_
 {
     if (other >= g->spec.size || other == g->spec.rank || g->members[other].place == NOBODY)
         return fail(-EINVAL, "rank %u has no partner %u", g->spec.rank, other);
-    return as == PEER_CLIENT ? dial_partner(g, other, ticket, wait_ms, peer)
-                             : await_partner(g, other, ticket, wait_ms, peer);
+    int status = as == PEER_CLIENT ? dial_partner(g, other, ticket, wait_ms, peer)
+                                   : await_partner(g, other, ticket, wait_ms, peer);
+    if (!status)
+        (*peer)->watch = (struct peer_watch){attend, g};
+    return status;
 }

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READY_MS = 120000, CHOOSE_MS = 120000 }; /* loading libraries; fitting a large model */
+enum {
+    READY_MS = 120000,  /* loading libraries */
+    CHOOSE_MS = 120000, /* fitting a large model */
+    COUNT_MS = 86400000 /* so many iterations take as long as they take */
+};
 
 /* ---- who meets whom ---- */
 
@@ -121,6 +125,7 @@ static int read_start(struct map_rank *m, const struct group_value *answer)
     m->one_host = true;
     for (uint32_t i = 1; i < m->size; i++)
         m->one_host &= strcmp(group_node(m->group, i), group_node(m->group, 0)) == 0;
+    group_patience(m->group, r->options->spec.count.duration_ms ? 0 : COUNT_MS);
     int status = map_plan(&m->plan, m->size, r->partners, (uint32_t)r->options->at_once,
                           (uint64_t)words[1] << 32 | words[0]);
     uint32_t here = group_here(m->group), all = 2 * m->plan.at_once;

@@ -111,6 +111,16 @@ def sixty_four_ranks_give_a_complete_map():
     equal(len(first), 4 * 32)
 
 
+@test
+def ranks_that_measure_for_longer_than_the_timeout_are_not_lost():
+    """Each pair takes 2 s of operations, one after the other."""
+    process, document = map_of(4, "-d", "null:delay=1ms", "-n", "2000", "--at-once", "1", "--partners", "1+1",
+                               "--timeout", "1")
+    equal(document["lost"], [], process)
+    equal(document["failed"], [], process)
+    check(document["pairs_measured"] >= 2, process)
+
+
 def names_of_tests():
     """As the tool says them where it knows none."""
     said = run(WEFT, "map", "--local", "2", "-t", "fly").err
