@@ -25,11 +25,11 @@ static void time_text(char text[32])
         strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
 }
 
-/* Of the terminal; 0: it is none. */
+/* Of the terminal; 0: it is none, or shows no colours. */
 static uint32_t terminal_columns(void)
 {
     struct winsize size = {.ws_col = 80};
-    if (!isatty(STDOUT_FILENO))
+    if (!*text_style(stdout, TEXT_BOLD))
         return 0;
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     return size.ws_col ? size.ws_col : 80;
@@ -51,33 +51,40 @@ static void expand_device(const char *typed, uint32_t rank, char device[FABRIC_D
 
 /* ---- the leader's documents ---- */
 
-static int save_all(const struct map_record *r, const struct map_options *o)
-{
-    int status = *o->json ? map_save_json(r, o->json) : 0;
-    return !status && *o->csv ? map_save_csv(r, o->csv) : status;
-}
-
 static bool to_stdout(const struct map_options *o)
 {
     return strcmp(o->json, "-") == 0 || strcmp(o->csv, "-") == 0 || strcmp(o->cells, "-") == 0;
 }
 
-/* Documents first: a launcher may end this process as soon as another one has ended. */
+/* The first thing that failed is said at the end. */
+static void note(int status, int *first, char why[1024])
+{
+    if (status && !*first) {
+        *first = status;
+        snprintf(why, 1024, "%s", fail_reason());
+    }
+}
+
+/* Documents first: a launcher may end this process as soon as another one has ended. What cannot be
+ * written keeps nothing else back. */
 static int show(struct map_lead *lead, const struct map_options *o, int status)
 {
     struct map_record *r = &lead->record;
-    char why[1024];
-    snprintf(why, sizeof why, "%s", status ? fail_reason() : "");
+    char why[1024] = "", broken[1024] = "";
+    int failed = 0, first = 0;
+    note(status, &first, why);
     if (status && !r->first.count)
         return status;
     time_text(r->head.ended);
-    int failed = save_all(r, o);
-    if (!failed && !to_stdout(o))
-        failed = map_print(r, terminal_columns(), stdout);
-    if (!failed)
-        failed = cell_file_close(&lead->cells);
+    if (*o->json)
+        note(map_save_json(r, o->json), &failed, broken);
+    if (*o->csv)
+        note(map_save_csv(r, o->csv), &failed, broken);
+    if (!to_stdout(o))
+        note(map_print(r, terminal_columns(), stdout), &failed, broken);
+    note(cell_file_close(&lead->cells), &failed, broken);
     if (failed)
-        return failed;
+        return fail(failed, "%s", broken);
     return status ? fail(status, "%s", why) : r->code;
 }
 

@@ -60,6 +60,7 @@ struct map_rank {
         uint32_t round, turn;
         uint32_t base, step; /* rounds of the stages before this one; steps of all */
     } at;
+    struct cpu_list cpus;  /* --local: pairs are put on them; none: the launcher has done so */
     struct map_lead *lead; /* NULL: another rank leads */
 };
 

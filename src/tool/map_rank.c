@@ -81,13 +81,28 @@ static uint64_t ticket_of(const struct map_rank *m)
     return m->at.step + 1U;
 }
 
+/* The ends of a pair on two CPUs, the next pair of this step on the next two: left alone, ranks
+ * that wake each other are put on one. */
+static int take_cpu(const struct map_rank *m, uint32_t other)
+{
+    uint32_t lower = m->rank < other ? m->rank : other;
+    size_t before = 0;
+    for (uint32_t i = 0; i < lower; i++) {
+        uint32_t partner = map_rank_partner(m, i);
+        before += partner != MAP_NONE && i < partner;
+    }
+    return cpu_pin(m->cpus.cpus[(2 * before + (m->rank > other)) % m->cpus.count]);
+}
+
 static int run_pair(struct map_rank *m, uint32_t other, struct catcher *c)
 {
     struct spec spec = m->request->options->spec;
     struct peer *peer;
     int as = m->rank < other ? PEER_CLIENT : PEER_SERVER;
     c->latency = strcmp(method_of(&spec)->samples(&spec), "latency") == 0;
-    int status = group_meet(m->group, other, as, ticket_of(m), spec.timeout_ms, &peer);
+    int status = m->cpus.count ? take_cpu(m, other) : 0;
+    if (!status)
+        status = group_meet(m->group, other, as, ticket_of(m), spec.timeout_ms, &peer);
     if (status)
         return status;
     session_turn(&m->session, peer);

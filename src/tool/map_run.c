@@ -2,11 +2,14 @@
 /* weft map, the schedule: three stages of steps, the same at every rank. All that one rank must
  * know of another comes in the answers of turns, so that all of them compute the same. */
 #include "tool/map.h"
+#include "tool/progress.h"
+#include "tool/shell.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     READY_MS = 120000,  /* loading libraries */
@@ -79,13 +82,30 @@ static int step(struct map_rank *m)
     return status;
 }
 
+/* How far the stage is. */
+static void tell(const struct map_rank *m, uint32_t rounds, uint32_t turns)
+{
+    static const char *const names[] = {
+        [MAP_FIRST] = "pairs", [MAP_SECOND] = "suspects again", [MAP_THIRD] = "pairs again"};
+    char text[80];
+    snprintf(text, sizeof text, "%s: round %u of %u", names[m->at.stage], m->at.round + 1, rounds);
+    progress_step(text, (uint64_t)m->at.round * turns + m->at.turn, (uint64_t)rounds * turns);
+}
+
 static int stage(struct map_rank *m, enum map_stage which, uint32_t rounds, uint32_t turns)
 {
     int status = 0;
     m->at.stage = which;
+    if (m->lead)
+        progress_begin();
     for (m->at.round = 0; m->at.round < rounds && !status; m->at.round++)
-        for (m->at.turn = 0; m->at.turn < turns && !status; m->at.turn++)
+        for (m->at.turn = 0; m->at.turn < turns && !status; m->at.turn++) {
+            if (m->lead)
+                tell(m, rounds, turns);
             status = step(m);
+        }
+    if (m->lead)
+        progress_end();
     m->at.base += rounds;
     m->at.round = 0;
     return status;
@@ -109,6 +129,20 @@ static void get_ready(struct map_rank *m, struct map_ready *ready)
     snprintf(ready->self, sizeof ready->self, "%s", s->facts.self);
 }
 
+/* Of the ranks on the leader's host. */
+static void say_crowded(unsigned members)
+{
+    char sentence[160];
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (online <= 0 || members <= online)
+        return;
+    snprintf(
+        sentence, sizeof sentence,
+        "%u ranks measure at once on %ld CPU%s: times include waiting for a CPU (--at-once %ld)",
+        members, online, online == 1 ? "" : "s", online / 2 ? online / 2 : 1);
+    shell_say(sentence);
+}
+
 /* The seed, and who cannot take part. */
 static int read_start(struct map_rank *m, const struct group_value *answer)
 {
@@ -130,6 +164,10 @@ static int read_start(struct map_rank *m, const struct group_value *answer)
                           (uint64_t)words[1] << 32 | words[0]);
     uint32_t here = group_here(m->group), all = 2 * m->plan.at_once;
     m->offer.members = here < all ? here : all;
+    if (m->lead)
+        say_crowded(m->offer.members);
+    if (r->options->local)
+        m->cpus.count = cpu_choices("", NULL, m->cpus.cpus, CPU_CHOICES);
     return status;
 }
 

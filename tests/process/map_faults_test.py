@@ -205,8 +205,8 @@ def cells_stay_when_the_leader_is_killed():
 
 def limited(*args, limit=()):
     """A small map, to its end; no rank is left."""
-    process = Process([*limit, WEFT, "map", "--local", "16", "-d", "null:delay=5us", "--slot", "2", "--partners",
-                       "all+4", *args], limit=LIMIT_S)
+    process = Process([*limit, WEFT, "map", "--local", "16", "-d", "null:delay=5us", "--slot", "2", "--at-once", "1",
+                       "--partners", "all+4", *args], limit=LIMIT_S)
     process.wait()
     check(not tap.children_of(process.pid), "ranks are left", process)
     return process
@@ -221,6 +221,17 @@ def cells_that_cannot_be_written_are_said_before_anything_is_measured():
         process = ended(limited("--cells", path), code)
         check(words in tap.one_sentence(process, "weft map"), process)
         equal(process.out, "", process)
+
+
+@test
+def what_cannot_be_written_keeps_nothing_else_back():
+    csv = os.path.join(tap.folder(), "map.csv")
+    process = ended(limited("--json", "/dev/full", "--csv", csv), 1)
+    equal(tap.one_sentence(process, "weft map"), "weft map: /dev/full: cannot be written: No space left on device",
+          process)
+    check("120 pairs" in process.out, process)
+    with open(csv, encoding="utf-8") as file:
+        check(len(file.readlines()) > 120, "the other document is not whole")
 
 
 @test
@@ -244,8 +255,8 @@ def a_disk_that_fills_up_ends_the_cells_and_not_the_map():
 def a_reader_that_leaves_does_not_end_the_map():
     reader, writer = os.pipe()
     path = os.path.join(tap.folder(), "map.json")
-    process = Process([WEFT, "map", "--local", "4", "-d", "null:delay=5us", "--slot", "100", "--cells", "-",
-                       "--json", path], limit=LIMIT_S, stdout=writer)
+    process = Process([WEFT, "map", "--local", "4", "-d", "null:delay=5us", "--slot", "100", "--at-once", "1",
+                       "--cells", "-", "--json", path], limit=LIMIT_S, stdout=writer)
     os.close(writer)
     check(os.read(reader, 4096).startswith(b"# weft-cells 1"), process)
     os.close(reader)

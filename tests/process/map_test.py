@@ -112,6 +112,23 @@ def sixty_four_ranks_give_a_complete_map():
 
 
 @test
+def a_pair_on_this_machine_has_two_cpus():
+    """Left alone, its ends are put on one, and each message waits for a switch between them."""
+    if len(os.sched_getaffinity(0)) < 2:
+        tap.skip("there is one CPU")
+    process, document = map_of(3, "-d", "soft:cxi0", "-n", "200", "--at-once", "1", "--partners", "1+1")
+    for pair in document["pairs"]:
+        check(pair["min_us"] < 5, "each message took a switch of processes", pair, process)
+
+
+@test
+def more_ranks_than_cpus_are_told_so():
+    process = run(WEFT, "map", "--local", str(2 * os.cpu_count() + 2), "-d", "null", "--slot", "1", "--partners",
+                  "1+1", limit=LIMIT_S)
+    check(f"measure at once on {os.cpu_count()} CPU" in process.err, process)
+
+
+@test
 def ranks_that_measure_for_longer_than_the_timeout_are_not_lost():
     """Each pair takes 2 s of operations, one after the other."""
     process, document = map_of(4, "-d", "null:delay=1ms", "-n", "2000", "--at-once", "1", "--partners", "1+1",
