@@ -102,8 +102,8 @@ struct run {
 /* ---- operations: inflight.c ---- */
 
 enum {
-    LONG_BYTES = 1 << 20, /* from here on one may take long: look at the other end every time */
-    POLLS_PER_CLOCK = 64  /* that find nothing, until the clock is looked at */
+    LONG_BYTES = 1 << 20, /* from here on a poll may take long: each one looks at the clock */
+    POLLS_PER_CLOCK = 64  /* below that: polls that find nothing, until the clock is looked at */
 };
 
 /* Starts the operation: DONE, LATER, -EAGAIN or -errno. */

@@ -7,6 +7,7 @@
 #include "tool/tool.h"
 #include "tool/weft.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,19 +43,34 @@ static enum value value_of(const struct opt *row)
     return row->word && is_one_of(row->word, files) ? VALUE_FILE : VALUE_ANY;
 }
 
-/* The first line of the help, as shells quote it: '...', with what they mark escaped. */
+/* The end of the help's first sentence: a full stop, unless a default stands after it, or where a
+ * line begins with a capitalized word. */
+static const char *sentence_end(const char *help)
+{
+    const char *at = help;
+    for (; *at; at++) {
+        if (*at == '.' && (!at[1] || at[1] == '\n' || (at[1] == ' ' && at[2] != '(')))
+            return at + 1;
+        if (*at == '\n' && isupper((unsigned char)at[1]) && islower((unsigned char)at[2]))
+            return at;
+    }
+    return at;
+}
+
+/* The first sentence of the help, as shells quote it: '...', with what they mark escaped. */
 static void put_help(const struct complete_set *set, const struct opt *row, const char *special)
 {
     char help[1024];
     opt_expand(row, row->help, &set->words, help, sizeof help);
-    for (const char *at = help; *at && *at != '\n'; at++) {
+    const char *end = sentence_end(help);
+    for (const char *at = help; at < end; at++) {
         if (*at == '\'') {
             fputs("'\\''", stdout);
             continue;
         }
         if (strchr(special, *at))
             putchar('\\');
-        putchar(*at);
+        putchar(*at == '\n' ? ' ' : *at);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_perftest: one test, or the product of batch files, between a client and a server, or between
- * two MPI ranks. */
+ * two ranks of a launcher: over its MPI, or where there is none over TCP. */
 #include "tool/list.h"
 #include "tool/perftest_command.h"
 #include "tool/serve.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- MPI ---- */
+/* ---- two ranks ---- */
 
 static int by_rank(struct command *c, int wrong)
 {
@@ -26,15 +26,30 @@ static int by_rank(struct command *c, int wrong)
     return first ? perf_run_all(c) : perf_serve(c);
 }
 
+static int meet(struct command *c, struct peer **peer)
+{
+    const struct perftest *o = &c->options;
+    struct peer_terms terms = {.timeout_ms = o->spec.timeout_ms, .stop = &shell_stop};
+    if (!c->ranks.found)
+        return peer_mpi(peer, &terms);
+    int status = ranks_meet(&c->ranks, &o->access, o->spec.timeout_ms, o->wait_s * 1000);
+    *peer = c->ranks.peer;
+    c->bounded = true;
+    if (!status && !ranks_client(&c->ranks))
+        peer_bound(*peer, o->most.session_ms);
+    return status;
+}
+
 /* What is wrong with a command line both ranks find, or one of them tells the other: the client
- * says it. */
+ * says it. Without an MPI rank 0 does, before they meet. */
 static int ranks(struct command *c, int wrong)
 {
-    struct peer_terms terms = {.timeout_ms = c->options.spec.timeout_ms, .stop = &shell_stop};
     struct peer *peer;
     char why[1024];
+    if (c->ranks.found && (wrong = ranks_check(&c->ranks, wrong, false)))
+        return wrong;
     snprintf(why, sizeof why, "%s", fail_reason());
-    int status = peer_mpi(&peer, &terms);
+    int status = meet(c, &peer);
     if (status)
         return wrong ? fail(wrong, "%s", why) : status;
     c->session.peer = peer;
@@ -46,19 +61,28 @@ static int ranks(struct command *c, int wrong)
     if (!status || !quiet || status == -EINTR)
         return status;
     peer_close(peer);
+    group_leave(c->ranks.group, status);
     exit(shell_exit_code(status));
 }
 
-/* Ranks of a launcher, unless told to be one of the two that meet over TCP. */
-static bool by_launcher(const struct command *c)
+/* Ranks of a launcher, unless told to be one of the two that meet over TCP. An MPI goes before
+ * what other tools use. */
+static int find_ranks(struct command *c, bool *launched)
 {
     const struct perftest *o = &c->options;
     const struct opt *port = opt_find(&c->set, "port");
-    bool server_here = o->loop || *o->bind || *o->access.secret_file || *o->access.allow_list ||
-                       opt_origin(&c->set, port) == OPT_BY_USER;
-    if (o->mpi)
-        return o->mpi == PERF_MPI_ON;
-    return !o->address && !o->local && !o->loopback && !server_here && mpi_launched();
+    bool plain = o->address || o->local || o->loopback || o->loop || *o->bind ||
+                 *o->access.allow_list || opt_origin(&c->set, port) == OPT_BY_USER;
+    *launched = false;
+    if (o->mpi ? o->mpi == PERF_MPI_OFF : plain)
+        return 0;
+    if (mpi_launched()) {
+        *launched = o->mpi || !*o->access.secret_file;
+        return 0;
+    }
+    int status = ranks_find(&c->ranks);
+    *launched = c->ranks.found;
+    return status;
 }
 
 /* A server may be given the client's command line: it has its tests from the client. */
@@ -90,17 +114,21 @@ static int check_loopback(const struct perftest *o)
 static int run(struct command *c)
 {
     const struct perftest *o = &c->options;
-    bool launched = by_launcher(c);
-    bool both = o->local || o->loopback;
-    struct role role = {
-        .address = o->address, .local = both, .loop = o->loop, .port = o->port, .server_cpu = -1};
+    bool both = o->local || o->loopback, launched;
+    int status = find_ranks(c, &launched);
+    struct role role = {.address = ranks_client(&c->ranks) ? ranks_server : o->address,
+                        .local = both,
+                        .loop = o->loop,
+                        .port = o->port,
+                        .server_cpu = -1};
     perf_hints(&c->set);
-    int status = check_loopback(o);
+    if (!status)
+        status = check_loopback(o);
     if (!status)
         status = role_check(&role, &c->set);
-    if (!status && o->mpi == PERF_MPI_ON && !mpi_launched())
-        return fail(-EINVAL, "-P 1: no MPI launcher has started this process");
-    if (!status && !launched)
+    if (!status && o->mpi == PERF_MPI_ON && !launched)
+        return fail(-EINVAL, "-P 1: no launcher has started this process");
+    if (!status && (!launched || c->ranks.found))
         status = access_open(&c->options.access, &c->set, &role);
     if (!status && (o->address || both))
         status = perf_check_client(c);
@@ -122,10 +150,11 @@ static int answer(struct command *c, int argc, char **argv)
 {
     struct msg text;
     int given;
+    bool launched;
     opt_defaults(&c->set);
     int status = opt_parse(&c->set, argc - 1, argv + 1, &c->options.address, 1, &given);
     if (status)
-        return by_launcher(c) ? ranks(c, status) : status;
+        return !find_ranks(c, &launched) && launched ? ranks(c, status) : status;
     if (c->options.help) {
         struct msg ours;
         status = perf_help(&c->set, &text);
@@ -159,5 +188,6 @@ int perftest_main(int argc, char **argv)
     int code = status ? local_failure(c->options.local ? &c->local : NULL, status) : EXIT_DONE;
     code = output_close(&c->show.output, code, fail_reason());
     peer_close(c->other_rank);
+    group_leave(c->ranks.group, status);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "tool/local.h"
 #include "tool/perftest_batch.h"
 #include "tool/perftest_show.h"
+#include "tool/ranks.h"
 
 /* What a client sends when it has no further test. */
 #define PERF_GOODBYE "bye=1\n"
@@ -14,6 +15,7 @@ struct command {
     struct perftest options;
     struct opt_set set;
     struct session session;
+    struct ranks ranks;      /* of a launcher without an MPI */
     struct peer *other_rank; /* of a launcher: it is left when all is said, for a launcher may end
                                 this rank when the other has failed */
     bool usable;             /* the connection, after the last test */

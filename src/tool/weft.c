@@ -60,7 +60,8 @@ static const struct command commands[] = {
      .more = "Started by a launcher, with --hosts, or with --local N. Pairs of ranks measure in "
              "rounds;\n"
              "what looks slow is measured again.\n"
-             "Exit codes: 0 nothing slower, 3 something is, 4 ranks lost, 5 cannot tell.\n",
+             "Exit codes: 0 nothing slower, 3 something is, 4 more than half of the ranks lost,\n"
+             "5 cannot tell.\n",
      .rows = map_rows,
      .main = map_command},
     {.name = "serve",

@@ -85,6 +85,37 @@ for _name in TOOLS:
     tap.add(f"completion has every option of {_name} --help", offers_every_option, _name)
 
 
+def said_of(tool):
+    """What fish and zsh say about each option, without their quoting."""
+    said = re.findall(r" -l ([a-z][\w-]*).* -d '((?:[^']|'\\'')*)'$", (MADE / f"{tool}.fish").read_text("utf-8"), re.M)
+    more = re.findall(r"--([a-z][\w-]*)=?\}?'?\[((?:[^\]\\]|\\.)*)\]", (MADE / f"_{tool}").read_text("utf-8"))
+    check(said and more, tool)
+    return [(name, re.sub(r"\\([\[\]:])", r"\1", words.replace("'\\''", "'"))) for name, words in said + more]
+
+
+def says_whole_sentences(tool):
+    """A sentence of help may go on in the next line: no word at which only a line ends, nothing left open."""
+    need("cat")
+    for name, words in said_of(tool):
+        check(not re.search(r"([,:;(]|\b(a|an|the|of|to|and|or|as|with|this|where|each|instead of))$", words), tool,
+              name, words)
+        equal(words.count("("), words.count(")"), tool, name, words)
+
+
+for _name in TOOLS:
+    tap.add(f"completion says whole sentences about the options of {_name}", says_whole_sentences, _name)
+
+
+@test
+def completion_says_what_help_says():
+    need("cat")
+    said = set(said_of("cxi_write_lat"))
+    for one in (("timeout", "Fail after this long without progress or sign of life (default: 10)."),
+                ("size", "Write size or range to use (default: 8)"),
+                ("allow", "Server: take clients from these networks only, such as 10.0.0.0/8,fe80::/10")):
+        check(one in said, one, sorted(said))
+
+
 def fish(line):
     """The words that fish offers after this, without what it says about them."""
     need("fish")

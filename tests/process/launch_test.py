@@ -216,6 +216,19 @@ tap.add("two ranks of hydra measure bandwidth", two_ranks_measure, by_launcher("
         "cxi_write_bw", "-s", "8", "-n", "2", "-d", "soft:cxi0")
 
 
+def two_ranks_of_ucx_perftest_measure(mpi):
+    """Without an MPI that connects them."""
+    job = srun(tap.tool_path("ucx_perftest"), "-t", "tag_lat", "-n", "50", "-f", "-v", "-d", "ofi:tcp", mpi=mpi,
+               ranks=2)
+    equal(job.wait(), 0, job)
+    equal(len(re.findall(r"^50,", job.out, re.M)), 1, job)
+    check("Listening" not in job.out, job)
+
+
+for words in (None, "cray_shasta"):
+    tap.add(f"two ranks of ucx_perftest measure under srun --mpi={words}", two_ranks_of_ucx_perftest_measure, words)
+
+
 @test
 def another_number_of_ranks_is_refused_once():
     job = launched("mpiexec.hydra", 3, tap.tool_path("cxi_send_lat"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ucx_perftest as users of current UCX type it: options that it takes with their meaning, the table that their
 scripts read, and what a letter means here where it is something else."""
+import os
 import re
 import sys
 
@@ -79,7 +80,36 @@ def a_target_may_stay_out_where_nothing_needs_it():
 @test
 def options_without_effect_are_taken():
     good("-t", "tag_lat", "-6", "-q", "-P", "0", "-I", "-M", "multi", "-O", "0")
-    bad(2, "no MPI launcher", "-t", "tag_lat", "-P", "1")
+    bad(2, "no launcher", "-t", "tag_lat", "-P", "1")
+
+
+def tasks(count, *words):
+    """As srun starts them without an MPI."""
+    env = {"SLURM_STEP_NUM_TASKS": str(count), "SLURM_STEP_NODELIST": "127.0.0.1", "WEFT_BIND": "127.0.0.1",
+           "SLURM_JOB_ID": str(int.from_bytes(os.urandom(4), "little")), "SLURM_STEP_ID": "0"}
+    started = [tap.Process([tap.tool_path("ucx_perftest"), *words], env={**env, "SLURM_PROCID": str(rank)})
+               for rank in range(count)]
+    for task in started:
+        task.wait()
+    return started
+
+
+@test
+def two_tasks_without_an_mpi_are_the_two_ends():
+    server, client = tasks(2, "-t", "tag_lat", "-n", "50", "-f", "-v", "-x", "soft")
+    equal((server.code, client.code), (0, 0), server, client)
+    equal(server.out, "", server)
+    equal([row.split(",")[0] for row in client.out.splitlines()], ["iterations", "50"], client)
+
+
+@test
+def tasks_without_an_mpi_that_cannot_be_two_ends_say_so_once():
+    for count, code, sentence, words in ((3, 2, "2 ranks are needed, the launcher started 3", ()),
+                                         (2, 2, "unknown option: --bogus", ("--bogus",)),
+                                         (2, 1, 'no device "nothing" on soft', ("-t", "tag_lat", "-d", "soft:nothing"))):
+        ends = tasks(count, *words)
+        equal([end.code for end in ends], [code] * count, *ends)
+        equal(sum(end.err.count(sentence) for end in ends), 1, *ends)
 
 
 if __name__ == "__main__":
