@@ -82,13 +82,15 @@ def stages():
 
 
 def copy_tree(target):
-    """What git tracks, as it is now; in a tree that has no git, everything but builds."""
+    """What git tracks, as it is now; in a tree or on a machine without git, everything but builds. Never .git: Docker
+    leaves it out too (.dockerignore)."""
     target.mkdir(parents=True)
-    if (TREE / ".git").exists():
+    if (TREE / ".git").exists() and shutil.which("git"):
         names = subprocess.run(["git", "ls-files", "-z"], cwd=TREE, capture_output=True, check=True).stdout
         packed = subprocess.run(["tar", "--null", "-T", "-", "-c"], cwd=TREE, input=names, capture_output=True, check=True)
     else:
-        packed = subprocess.run(["tar", "--exclude=./build*", "-c", "."], cwd=TREE, capture_output=True, check=True)
+        packed = subprocess.run(["tar", "--exclude=./build*", "--exclude=./.git", "-c", "."], cwd=TREE,
+                                capture_output=True, check=True)
     subprocess.run(["tar", "-C", target, "-x"], input=packed.stdout, check=True)
 
 

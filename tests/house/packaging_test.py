@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""packaging_test.py BUILD SOURCE: packages say what the tree says."""
+"""packaging_test.py BUILD SOURCE: packages say what the tree says, and a tarball has what the tree has."""
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
+import tarfile
 
 import spack_args
 import tap
@@ -52,6 +56,71 @@ def the_image_has_what_the_packages_are_built_with():
     installed = set(re.split(r"\s+", re.search(r"recommends (build-essential.*?)\nCOPY",
                                                text("packaging/Dockerfile"), re.S)[1].replace("\\\n", " ")))
     equal({name for name in needed if not name.startswith("debhelper")} - installed, set())
+
+
+# ---- tarballs, of a tree that is small ----
+
+def commands(*names, **scripts):
+    """A folder with these commands of this machine and these scripts, to be all of PATH."""
+    place = pathlib.Path(tap.folder())
+    for name in names:
+        (place / name).symlink_to(shutil.which(name))
+    for name, script in scripts.items():
+        (place / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (place / name).chmod(0o755)
+    return place
+
+
+NEEDED = ("cat", "dirname", "find", "gzip", "mkdir", "mv", "rm", "sed", "sh", "sort", "stat", "tar")
+
+
+def small_tree(*more):
+    """With what package.sh reads, and these files."""
+    tree = pathlib.Path(tap.folder())
+    (tree / "packaging").mkdir()
+    shutil.copy(SOURCE / "packaging/package.sh", tree / "packaging")
+    (tree / "meson.build").write_text(text("meson.build"), encoding="utf-8")
+    for name in more:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(name, encoding="utf-8")
+    return tree
+
+
+def dist(tree, path):
+    """The tarball, and what it has; with only these commands."""
+    done = subprocess.run(["sh", tree / "packaging/package.sh", "dist"], env={"PATH": str(path)},
+                          capture_output=True, text=True, timeout=60)
+    equal(done.returncode, 0, done.stdout, done.stderr)
+    tarball = tree / f"build-dist/weft-{VERSION}.tar.gz"
+    equal(done.stdout, f"{tarball}\n", done.stderr)
+    with tarfile.open(tarball) as packed:
+        return tarball, {name.removeprefix(f"weft-{VERSION}/") for name in packed.getnames()}
+
+
+@test
+def a_clone_on_a_machine_without_git_makes_a_tarball_of_all_but_git_and_builds():
+    tree = small_tree(".git/config", "build/tool", "build-asan/tool", "tests/__pycache__/x.pyc", "src/build/kept",
+                      ".ci")
+    _, names = dist(tree, commands(*NEEDED))
+    equal(names, {"meson.build", "packaging/package.sh", "src/build/kept", ".ci"})
+
+
+@test
+def what_cannot_be_listed_or_packed_makes_no_tarball():
+    for broken in "git", "sort", "tar", "gzip":
+        tree = small_tree(".git/config")
+        path = commands(*set(NEEDED) - {broken}, **{"git": "echo meson.build", broken: "exit 1"})
+        done = subprocess.run(["sh", tree / "packaging/package.sh", "dist"], env={"PATH": str(path)},
+                              capture_output=True, text=True, timeout=60)
+        check(done.returncode != 0, broken, done.stdout, done.stderr)
+        equal(list(tree.rglob("*.tar.gz")), [], broken)
+
+
+@test
+def the_image_is_built_of_what_a_tarball_has():
+    """Neither a clone's history nor its builds are copied into it."""
+    check("COPY . /weft\n" in text("packaging/Dockerfile"))
+    equal(set(text(".dockerignore").split()), {".git", "build*", "**/__pycache__"})
 
 
 if __name__ == "__main__":
