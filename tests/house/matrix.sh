@@ -12,7 +12,7 @@ together=$(nproc)
 jobs=$(($(nproc) / together + 1))
 
 # MODULES: what is built of others' libraries.
-none='-Duct=disabled -Ducp=disabled -Dofi=disabled -Dmpi=disabled'
+none='-Duct=disabled -Ducp=disabled -Dofi=disabled -Dmpi=disabled -Dpmix=disabled'
 
 # set_up_and_build FOLDER [OPTION...]
 set_up_and_build() {
