@@ -46,16 +46,63 @@ def the_recipe_for_spack_names_options_of_meson():
         package, variants = spack_args.recipe(SOURCE / "packaging/spack/package.py", on)
         args = package.meson_args()
         check(variants and args, variants, args)
-        equal([arg for arg in args if re.match(r"-D(\w+)=\w", arg)[1] not in options], [])
+        given = {re.match(r"-D(\w+)=\w", arg)[1] for arg in args}
+        equal(given - options, set())
+        # Left to chance, a library that happens to be there would be linked.
+        equal(set(re.findall(r"^option\('(\w+)', type: 'feature'", text("meson_options.txt"), re.M)) - given, set())
+
+
+def control_needs(tests):
+    """What debian/control has, with what only tests need or without."""
+    control = re.search(r"^Build-Depends: (.*?)^\S", text("packaging/debian/control"), re.M | re.S)[1]
+    found = {re.match(r"[\w.+-]+", entry.strip())[0] for entry in control.split(",") if tests or "nocheck" not in entry}
+    return {name.replace("debhelper-compat", "debhelper") for name in found}
+
+
+def spec_needs(tests):
+    """What weft.spec has, by Debian's names."""
+    spec = text("packaging/weft.spec")
+    conditional = re.search(r"^%if %\{with tests\}\n(BuildRequires:.*?)^%endif", spec, re.M | re.S)[0]
+    lines = re.findall(r"^BuildRequires:(.*)$", spec if tests else spec.replace(conditional, ""), re.M)
+    return {re.sub(r"^(?:lib)?(\w+)-devel$", r"lib\1-dev", re.sub(r" >=.*", "", name.strip()))
+            .replace("liblib", "lib").replace("pkgconf-pkg-config", "pkg-config")
+            for line in lines for name in line.split(",")}
+
+
+@test
+def packages_need_every_library_that_is_linked():
+    libraries = set(re.findall(r"^FABRIC_MODULE\(\w+, \"([^\"]+)\"", text("src/fabric/fabrics.def"), re.M))
+    libraries |= set(re.findall(r"\bdependency\('([\w-]+)'", text("modules/meson.build") + text("src/meson.build")))
+    mpi = {"ompi-c": "libopenmpi-dev", "mpich": "libmpich-dev"}
+    names = {"ucx-uct": "libucx-dev", "libfabric": "libfabric-dev", **mpi}
+    needed = {names.get(name, f"lib{name.split('-')[0]}-dev") for name in libraries}
+    equal(needed - control_needs(False), set())
+    equal(needed - spec_needs(False) - set(mpi.values()), set())
+
+
+@test
+def make_installs_what_packages_are_built_with():
+    if not shutil.which("make"):
+        tap.skip("make is missing")
+    for target, needs in ("need-deb", control_needs), ("need-rpm", spec_needs):
+        for tests, words in (True, ()), (False, ("DEB_BUILD_PROFILES=nocheck", "RPM_FLAGS=--without tests")):
+            clean = {name: value for name, value in os.environ.items()
+                     if name not in ("MAKEFLAGS", "DEB_BUILD_PROFILES", "RPM_FLAGS")}
+            said = subprocess.run(["make", "-n", "-C", SOURCE, target, *words], env=clean, capture_output=True,
+                                  text=True, timeout=60)
+            equal(said.returncode, 0, said.stderr)
+            named = set(re.findall(r"=([\w.+-]+)", said.stdout))
+            equal(needs(tests) - named, set(), target, tests)
+            equal(named & (control_needs(True) - control_needs(False)),
+                  control_needs(True) - control_needs(False) if tests else set(), target, tests)
 
 
 @test
 def the_image_has_what_the_packages_are_built_with():
-    control = re.search(r"^Build-Depends: (.*?)^\S", text("packaging/debian/control"), re.M | re.S)[1]
-    needed = {re.match(r"[\w.+-]+", entry.strip())[0] for entry in control.split(",") if "nocheck" not in entry}
+    needed = control_needs(False)
     installed = set(re.split(r"\s+", re.search(r"recommends (build-essential.*?)\nCOPY",
                                                text("packaging/Dockerfile"), re.S)[1].replace("\\\n", " ")))
-    equal({name for name in needed if not name.startswith("debhelper")} - installed, set())
+    equal(needed - installed, set())
 
 
 # ---- tarballs, of a tree that is small ----
