@@ -94,12 +94,19 @@ def copy_tree(target):
     subprocess.run(["tar", "-C", target, "-x"], input=packed.stdout, check=True)
 
 
+def commit():
+    return subprocess.run([TREE / "packaging/package.sh", "commit"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+
+
 def build_stage(instructions, root, before):
     """Does what Docker would do."""
     env = {}
     for what, words in instructions:
         if what == "ENV":
             env.update(word.split("=", 1) for word in shlex.split(words))
+        elif what == "ARG":
+            env.update({"WEFT_COMMIT": commit()} if words == "WEFT_COMMIT" else {})
         elif what == "COPY":
             *source, target = words.split()
             target = root / target.lstrip("/")
@@ -147,7 +154,8 @@ def try_tools(root, *more):
         elif kind == "LOOPBACK_TOOL":
             lines.append(f"{name} -n 10 >/dev/null")
     lines += ["weft_ucx_perftest --local -t put_lat -n 1000 -w 10 >/dev/null",
-              "weft_ucx_perftest --list | grep -q ^uct:", "weft_ucx_perftest --list | grep -q ^ofi:", *more]
+              f"weft_ucx_perftest --local -t put_lat -n 10 -w 1 --json - | grep -F '\"commit\": \"{commit()}\"'",
+             "weft_ucx_perftest --list | grep -q ^uct:", "weft_ucx_perftest --list | grep -q ^ofi:", *more]
     for line in lines:
         print(f"   {line}", flush=True)
     script = root / "tmp/try.sh"

@@ -149,7 +149,7 @@ def a_clone_on_a_machine_without_git_makes_a_tarball_of_all_but_git_and_builds()
     tree = small_tree(".git/config", "build/tool", "build-asan/tool", "tests/__pycache__/x.pyc", "src/build/kept",
                       ".ci")
     _, names = dist(tree, commands(*NEEDED))
-    equal(names, {"meson.build", "packaging/package.sh", "src/build/kept", ".ci"})
+    equal(names, {"meson.build", "packaging/package.sh", "src/build/kept", ".ci", "COMMIT"})
 
 
 @test
@@ -163,10 +163,55 @@ def what_cannot_be_listed_or_packed_makes_no_tarball():
         equal(list(tree.rglob("*.tar.gz")), [], broken)
 
 
+def commit_in(tarball):
+    with tarfile.open(tarball) as packed:
+        return packed.extractfile(f"weft-{VERSION}/COMMIT").read().decode()
+
+
+@test
+def a_tarball_names_its_commit_and_one_made_of_it_is_the_same():
+    if not shutil.which("git"):
+        tap.skip("git is missing")
+    tree, path = small_tree("file"), commands(*NEEDED, "git")
+
+    def git(*words):
+        done = subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@example.org", *words], cwd=tree,
+                              capture_output=True, text=True, timeout=60)
+        equal(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    for words in ("init", "-q"), ("add", "."), ("commit", "-q", "-m", "one"), ("tag", "v1"):
+        git(*words)
+    commit = git("rev-parse", "--short=12", "HEAD").strip()
+    (tree / "untracked").write_text("")
+    tarball, names = dist(tree, path)
+    equal((commit_in(tarball), names), (f"{commit}\n", {"meson.build", "packaging/package.sh", "file", "COMMIT"}))
+    (tree / "file").write_text("changed")
+    tarball, _ = dist(tree, path)
+    equal(commit_in(tarball), f"{commit}+\n")
+    other = pathlib.Path(tap.folder())
+    subprocess.run(["tar", "-C", other, "-xzf", tarball], check=True, timeout=60)
+    again, _ = dist(other / f"weft-{VERSION}", path)
+    equal(again.read_bytes(), tarball.read_bytes())
+    # The build of a clone says the same.
+    asked = re.search(r"'describe'(?:, '[^']*')+", text("src/meson.build"))[0].replace("'", "").split(", ")
+    equal(git(*asked), f"{commit}+\n")
+
+
+@test
+def a_tree_without_git_is_told_its_commit():
+    """As by the image's build argument."""
+    tree, path = small_tree(), commands(*NEEDED)
+    for given, wanted in ({}, "unknown"), ({"WEFT_COMMIT": ""}, "unknown"), ({"WEFT_COMMIT": "abc"}, "abc"):
+        said = subprocess.run(["sh", tree / "packaging/package.sh", "commit"], env={"PATH": str(path), **given},
+                              capture_output=True, text=True, timeout=60)
+        equal((said.stdout, said.stderr), (f"{wanted}\n", ""), given)
+
+
 @test
 def the_image_is_built_of_what_a_tarball_has():
     """Neither a clone's history nor its builds are copied into it."""
-    check("COPY . /weft\n" in text("packaging/Dockerfile"))
+    check("ARG WEFT_COMMIT\nCOPY . /weft\n" in text("packaging/Dockerfile"))
     equal(set(text(".dockerignore").split()), {".git", "build*", "**/__pycache__"})
 
 
