@@ -178,7 +178,8 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(made / "packages", out)
     build_stage(final, root, made)
-    try_tools(root, "test ! -e /usr/bin/ucx_perftest", "test -e /usr/share/man/man1/weft_ucx_perftest.1.gz")
+    try_tools(root, "test ! -e /usr/bin/ucx_perftest", "test -e /usr/share/doc/weft/doc/decisions.md",
+              "test -e /usr/share/man/man1/weft_ucx_perftest.1.gz")
     say("the library and its header")
     shutil.copytree(out, root / "packages")
     run(root, "apt-get update && apt-get install -y --no-install-recommends /packages/libweft0_*.deb "

@@ -141,11 +141,19 @@ def pages_name_the_folders_of_the_build():
 @tap.test
 def the_schemas_of_what_is_written_are_installed():
     for name, version in ("result", 1), ("result", 2), ("comparison", 1), ("info", 3), ("map", 1):
-        found = list(root().rglob(f"weft-{name}-{version}.schema.json"))
+        found = list(root().rglob(f"weft/weft-{name}-{version}.schema.json"))
         equal(len(found), 1, found)
-        equal(found[0].parent.name, "weft")
         text = found[0].read_text(encoding="utf-8")
         equal(json.loads(text)["properties"]["schema"], {"const": f"weft-{name}"})
+
+
+@tap.test
+def pages_are_installed_with_all_that_they_link():
+    folder = next(root().rglob("doc/weft/README.md")).parent
+    equal({path.name for path in (folder / "doc").glob("*.md")}, {path.name for path in (SOURCE / "doc").glob("*.md")})
+    for page in sorted(folder.rglob("*.md")):
+        links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        equal([link for link in links if not (page.parent / link).is_file()], [], page)
 
 
 def without_jansson_only_weft_is_missing(installed):

@@ -40,6 +40,15 @@ def the_library_is_packaged_by_its_soname():
 
 
 @test
+def pages_keep_their_names_and_folders_in_packages():
+    check("usr/share/doc/weft\n" in text("packaging/debian/weft.install"))
+    check("%doc %{_datadir}/doc/weft\n" in text("packaging/weft.spec"))
+    kept = set(re.findall(r"-X(\.\w+)", re.search(r"\tdh_compress(.*)", text("packaging/debian/rules"))[1]))
+    pages = re.search(r"^foreach folder, names : \{\n(.*?)\}\n", text("share/meson.build"), re.M | re.S)[1]
+    equal(set(re.findall(r"(\.\w+)'", pages)) - kept, set())
+
+
+@test
 def the_recipe_for_spack_names_options_of_meson():
     options = set(re.findall(r"^option\('(\w+)'", text("meson_options.txt"), re.M))
     for on in True, False:
