@@ -224,5 +224,39 @@ def the_image_is_built_of_what_a_tarball_has():
     equal(set(text(".dockerignore").split()), {".git", "build*", "**/__pycache__"})
 
 
+# ---- the matrix, with commands that build nothing ----
+
+MATRIX = ("cat", "chown", "date", "dirname", "grep", "mkdir", "rm", "rmdir", "sh", "sleep", "tail", "tar", "xargs")
+
+
+def matrix(*entries, **scripts):
+    """What matrix.sh prints in a small tree, on a machine of eight CPUs."""
+    tree = small_tree()
+    (tree / "tests/house").mkdir(parents=True)
+    shutil.copy(SOURCE / "tests/house/matrix.sh", tree / "tests/house")
+    path = commands(*MATRIX, nproc="echo 8", id="echo 1000", gcc="exit 0", **{"pkg-config": "exit 0"}, **scripts)
+    done = subprocess.run(["tests/house/matrix.sh", *entries], cwd=tree, env={"PATH": str(path)}, capture_output=True,
+                          text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+@test
+def logs_of_failing_entries_are_printed_one_after_the_other():
+    meson = "for n in 1 2 3; do echo \"$2 $n\"; sleep 0.1; done; exit 1"
+    code, said = matrix("without-UCX", "without-MPI", meson=meson)
+    check(code == 1 and said.count("FAIL  ") == 2 and "FAIL  " not in said[said.index("== "):], said)
+    for name in "without-UCX", "without-MPI":
+        check(re.search(rf"^== {name}\n(.*/{name} [123]\n){{3}}(==|matrix: FAILED)", said, re.M), said)
+
+
+@test
+def no_entry_of_the_matrix_takes_all_cpus():
+    """Four at a time on eight CPUs have three processes each."""
+    shows = 'echo "$(basename "$0") $*"; [ "$1" != test ]'
+    code, said = matrix("archive", meson=shows, ninja=shows, basename='echo "${1##*/}"')
+    check(code == 1 and "ninja -j 3 -C build\n" in said, said)
+    check(re.search(r"^meson test .*--num-processes 3 ", said, re.M), said)
+
+
 if __name__ == "__main__":
     tap.main()
