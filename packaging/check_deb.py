@@ -4,6 +4,7 @@
 of its stages in a chroot of its own; tries what is installed in the second one; purges it, and looks for what is
 left. As root. debootstrap's chroot is kept in build-distro/SUITE.base; everything is mounted in a mount namespace
 of its own."""
+import functools
 import os
 import pathlib
 import re
@@ -94,7 +95,9 @@ def copy_tree(target):
     subprocess.run(["tar", "-C", target, "-x"], input=packed.stdout, check=True)
 
 
+@functools.lru_cache
 def commit():
+    """Of the tree when it was copied: it may go on meanwhile."""
     return subprocess.run([TREE / "packaging/package.sh", "commit"], capture_output=True, text=True,
                           check=True).stdout.strip()
 
