@@ -101,9 +101,13 @@ BROWSER_NEEDS = chromium=chromium
 FUZZ_NEEDS  = clang=clang llvm-symbolizer=llvm
 LINT_NEEDS  = clang-format=clang-format clang-tidy=clang-tidy cppcheck=cppcheck
 DISTRO_NEEDS = debootstrap=debootstrap
-DEB_NEEDS = dpkg-buildpackage=dpkg-dev dh=debhelper fakeroot=fakeroot meson=meson lib:jansson=libjansson-dev \
-	lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev lib:ompi-c=libopenmpi-dev lib:mpich=libmpich-dev
-RPM_NEEDS = rpmbuild=rpm meson=meson lib:jansson=libjansson-dev lib:ucx-uct=libucx-dev lib:libfabric=libfabric-dev
+# Packages run tests while they are built, unless they are told otherwise.
+PACKAGE_NEEDS = python3=python3 lib:jansson=libjansson-dev lib:ucx-uct=libucx-dev \
+	lib:libfabric=libfabric-dev lib:pmix=libpmix-dev
+PACKAGE_CHECK_NEEDS = lib:cmocka=libcmocka-dev mandoc=mandoc
+DEB_NEEDS = dpkg-buildpackage=dpkg-dev dh=debhelper fakeroot=fakeroot $(PACKAGE_NEEDS) lib:ompi-c=libopenmpi-dev \
+	lib:mpich=libmpich-dev $(if $(filter nocheck,$(DEB_BUILD_PROFILES)),,$(PACKAGE_CHECK_NEEDS))
+RPM_NEEDS = rpmbuild=rpm $(PACKAGE_NEEDS) $(if $(findstring --without tests,$(RPM_FLAGS)),,$(PACKAGE_CHECK_NEEDS))
 BENCH_NEEDS = python3=python3 /usr/bin/ucx_perftest=ucx-utils lib:ucx-uct=libucx-dev \
 	lib:libfabric=libfabric-dev fi_pingpong=libfabric-bin iperf3=iperf3
 

@@ -4,6 +4,7 @@
 of its stages in a chroot of its own; tries what is installed in the second one; purges it, and looks for what is
 left. As root. debootstrap's chroot is kept in build-distro/SUITE.base; everything is mounted in a mount namespace
 of its own."""
+import functools
 import os
 import pathlib
 import re
@@ -82,14 +83,23 @@ def stages():
 
 
 def copy_tree(target):
-    """What git tracks, as it is now; in a tree that has no git, everything but builds."""
+    """What git tracks, as it is now; in a tree or on a machine without git, everything but builds. Never .git: Docker
+    leaves it out too (.dockerignore)."""
     target.mkdir(parents=True)
-    if (TREE / ".git").exists():
+    if (TREE / ".git").exists() and shutil.which("git"):
         names = subprocess.run(["git", "ls-files", "-z"], cwd=TREE, capture_output=True, check=True).stdout
         packed = subprocess.run(["tar", "--null", "-T", "-", "-c"], cwd=TREE, input=names, capture_output=True, check=True)
     else:
-        packed = subprocess.run(["tar", "--exclude=./build*", "-c", "."], cwd=TREE, capture_output=True, check=True)
+        packed = subprocess.run(["tar", "--exclude=./build*", "--exclude=./.git", "-c", "."], cwd=TREE,
+                                capture_output=True, check=True)
     subprocess.run(["tar", "-C", target, "-x"], input=packed.stdout, check=True)
+
+
+@functools.lru_cache
+def commit():
+    """Of the tree when it was copied: it may go on meanwhile."""
+    return subprocess.run([TREE / "packaging/package.sh", "commit"], capture_output=True, text=True,
+                          check=True).stdout.strip()
 
 
 def build_stage(instructions, root, before):
@@ -98,6 +108,8 @@ def build_stage(instructions, root, before):
     for what, words in instructions:
         if what == "ENV":
             env.update(word.split("=", 1) for word in shlex.split(words))
+        elif what == "ARG":
+            env.update({"WEFT_COMMIT": commit()} if words == "WEFT_COMMIT" else {})
         elif what == "COPY":
             *source, target = words.split()
             target = root / target.lstrip("/")
@@ -145,7 +157,8 @@ def try_tools(root, *more):
         elif kind == "LOOPBACK_TOOL":
             lines.append(f"{name} -n 10 >/dev/null")
     lines += ["weft_ucx_perftest --local -t put_lat -n 1000 -w 10 >/dev/null",
-              "weft_ucx_perftest --list | grep -q ^uct:", "weft_ucx_perftest --list | grep -q ^ofi:", *more]
+              f"weft_ucx_perftest --local -t put_lat -n 10 -w 1 --json - | grep -F '\"commit\": \"{commit()}\"'",
+             "weft_ucx_perftest --list | grep -q ^uct:", "weft_ucx_perftest --list | grep -q ^ofi:", *more]
     for line in lines:
         print(f"   {line}", flush=True)
     script = root / "tmp/try.sh"
@@ -168,7 +181,8 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(made / "packages", out)
     build_stage(final, root, made)
-    try_tools(root, "test ! -e /usr/bin/ucx_perftest", "test -e /usr/share/man/man1/weft_ucx_perftest.1.gz")
+    try_tools(root, "test ! -e /usr/bin/ucx_perftest", "test -e /usr/share/doc/weft/doc/decisions.md",
+              "test -e /usr/share/man/man1/weft_ucx_perftest.1.gz")
     say("the library and its header")
     shutil.copytree(out, root / "packages")
     run(root, "apt-get update && apt-get install -y --no-install-recommends /packages/libweft0_*.deb "

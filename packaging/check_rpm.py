@@ -41,7 +41,8 @@ def main():
         shutil.copy(path, root / "packages")
     say("install")
     run(root, f"{RPM} -i /packages/*.rpm && {RPM} --verify {NAMES}")
-    check_deb.try_tools(root, "test -e /usr/lib/weft/bin/ucx_perftest", "ls /usr/share/man/man1/weft_ucx_perftest.1*")
+    check_deb.try_tools(root, "test -e /usr/lib/weft/bin/ucx_perftest",
+                        "test -e /usr/share/doc/weft/doc/decisions.md", "ls /usr/share/man/man1/weft_ucx_perftest.1*")
     say("the library and its header")
     run(root, LIBRARY)
     say("erase")

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# package.sh dist | deb | rpm: the tree as a tarball, and packages made of that tarball, in build-dist. What
-# git tracks goes into it as it is now; in a tree that has no git, everything but builds. RPM_FLAGS="--without tests"
-# and DEB_BUILD_OPTIONS=nocheck leave out the tests.
+# package.sh dist | deb | rpm | commit: the tree as a tarball, and packages made of that tarball, in build-dist. What
+# git tracks goes into it as it is now; in a tree or on a machine without git, everything but builds. In the tarball
+# the file COMMIT says which commit that is; a tree without git has it from its own COMMIT, or from WEFT_COMMIT.
+# RPM_FLAGS="--without tests" leaves out the tests; so does DEB_BUILD_OPTIONS=nocheck, and with
+# DEB_BUILD_PROFILES=nocheck as well, what only they need is not needed.
 set -e
 cd "$(dirname "$0")/.."
 version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
@@ -10,21 +12,46 @@ out=$PWD/build-dist
 name=weft-$version
 tarball=$out/$name.tar.gz
 
-tree() {
-    if [ -e .git ]; then
-        git ls-files
+has_git() {
+    [ -e .git ] && command -v git >/dev/null
+}
+
+# As src/meson.build asks for it.
+commit() {
+    if has_git && git --no-optional-locks describe --always --dirty=+ --abbrev=12 '--exclude=*' 2>/dev/null; then
+        :
+    elif [ -e COMMIT ]; then
+        cat COMMIT
     else
-        find . -mindepth 1 \( -path './build*' -prune \) -o \( -type f -o -type l \) -printf '%P\n'
+        echo "${WEFT_COMMIT:-unknown}"
     fi
 }
 
+tree() {
+    if has_git; then
+        git ls-files
+    else
+        find . -mindepth 1 \( -path './build*' -o -path ./.git -o -path ./COMMIT -o -name __pycache__ \) -prune -o \
+            \( -type f -o -type l \) -printf '%P\n'
+    fi
+}
+
+# No pipes: a step of one may fail unseen.
 dist() {
     mkdir -p "$out"
-    tree | LC_ALL=C sort | while read -r path; do [ ! -e "$path" ] || echo "$path"; done |
-        tar --create --no-recursion --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r-w \
-            --mtime="@${SOURCE_DATE_EPOCH:-$(stat -c %Y meson.build)}" --transform "s,^,$name/,S" --files-from=- |
-        gzip -n -9 >"$tarball.part"
-    mv "$tarball.part" "$tarball"
+    parts=$out/parts
+    rm -rf "$parts"
+    mkdir "$parts"
+    commit >"$parts/COMMIT"
+    tree >"$parts/tracked"
+    LC_ALL=C sort "$parts/tracked" >"$parts/sorted"
+    while read -r path; do [ ! -e "$path" ] || echo "$path"; done <"$parts/sorted" >"$parts/files"
+    tar --create --no-recursion --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r-w \
+        --mtime="@${SOURCE_DATE_EPOCH:-$(stat -c %Y meson.build)}" --transform "s,^,$name/,S" \
+        --file="$parts/tar" --files-from="$parts/files" --directory="$parts" COMMIT
+    gzip -n -9 <"$parts/tar" >"$parts/gz"
+    mv "$parts/gz" "$tarball"
+    rm -r "$parts"
 }
 
 deb() {
@@ -57,7 +84,8 @@ rpm() {
 }
 
 case $1 in
+commit) commit ;;
 dist) dist; echo "$tarball" ;;
 deb | rpm) dist; "$1" ;;
-*) echo "usage: package.sh dist | deb | rpm" >&2; exit 2 ;;
+*) echo "usage: package.sh dist | deb | rpm | commit" >&2; exit 2 ;;
 esac

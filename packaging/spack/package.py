@@ -14,6 +14,7 @@ class Weft(MesonPackage):
     variant("ucx", default=True, description="Build the fabrics on UCX")
     variant("ofi", default=True, description="Build the fabric on libfabric")
     variant("mpi", default=False, description="Build the module for programs started by mpirun")
+    variant("pmix", default=False, description="Build the module for launchers that speak PMIx, as srun --mpi=pmix")
     variant("tools", default=True, description="Build weft, which reads results")
     variant("plain_names", default=True, description="Install ucx_perftest under that name")
 
@@ -26,6 +27,7 @@ class Weft(MesonPackage):
     depends_on("ucx@1.13:", when="+ucx")
     depends_on("libfabric@1.17:", when="+ofi")
     depends_on("mpi", when="+mpi")
+    depends_on("pmix", when="+pmix")
 
     def feature(self, option, variant):
         state = "enabled" if self.spec.satisfies(f"+{variant}") else "disabled"
@@ -37,6 +39,7 @@ class Weft(MesonPackage):
             self.feature("uct", "ucx"),
             self.feature("ucp", "ucx"),
             self.feature("ofi", "ofi"),
+            self.feature("pmix", "pmix"),
             self.feature("jansson", "tools"),
         ]
         # An MPI has the module that it can have: MPICH's or Open MPI's.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """completion_test.py BUILD SOURCE: what shells complete, as the build has made it of the option rows."""
+import json
 import os
 import pathlib
 import re
@@ -15,6 +16,8 @@ from tap import check, equal, skip, test
 BUILD, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 MADE = BUILD / "share"
 TOOLS = [name for _, name, _ in entries(SOURCE / "src/tool/tools.def") if (BUILD / "tools" / name).exists()]
+OPTIONS = {row["name"]: row["value"] for row in
+           json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text(encoding="utf-8"))}
 BASH = """
 source "$1"
 COMP_LINE=$2 COMP_POINT=${#2}
@@ -22,6 +25,22 @@ COMP_WORDS=("${@:3}") COMP_CWORD=$(($# - 3))
 "_weft_complete_$3"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
+
+
+def called(tool):
+    """As it is installed: packages have another package's names aside (tools/meson.build)."""
+    return ("weft_" if tool in OPTIONS["aside"] else "") + tool
+
+
+PERFTEST = called("ucx_perftest")
+
+
+def path_of_tools():
+    """With the tools of the build by the names that they are installed with."""
+    place = pathlib.Path(tap.folder())
+    for tool in TOOLS:
+        (place / called(tool)).symlink_to((BUILD / "tools" / tool).resolve())
+    return f"{place}:{os.environ['PATH']}"
 
 
 def need(program):
@@ -32,9 +51,8 @@ def need(program):
 
 
 def run(*words):
-    path = f"{BUILD / 'tools'}:{os.environ['PATH']}"
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PATH": path})
+                          env={**os.environ, "PATH": path_of_tools()})
     equal(done.returncode, 0, done.stdout, done.stderr)
     return done.stdout
 
@@ -52,7 +70,7 @@ def bash(line):
 def bash_completes_options_and_choices():
     equal(bash("cxi_write_lat --dev"), ["--device="])
     equal(bash("cxi_write_lat --gpu-type="), ["AMD", "NVIDIA", "INTEL"])
-    check({"put_lat", "put_bw"} <= set(bash("ucx_perftest -t put")))
+    check({"put_lat", "put_bw"} <= set(bash(f"{PERFTEST} -t put")))
     equal(bash("cxi_write_lat --iters="), [])
 
 
@@ -60,7 +78,7 @@ def bash_completes_options_and_choices():
 def bash_completes_devices_as_list_has_them():
     equal(bash("cxi_send_bw -d soft:cxi1"), ["cxi1"])
     equal(bash("cxi_send_bw --device=soft:cxi1"), ["cxi1"])
-    check("soft:cxi0" in bash("ucx_perftest -d "), bash("ucx_perftest -d "))
+    check("soft:cxi0" in bash(f"{PERFTEST} -d "), bash(f"{PERFTEST} -d "))
 
 
 @test
@@ -76,9 +94,10 @@ def offers_every_option(tool):
     need("cat")
     shown = run(BUILD / "tools" / tool, "--help")
     names = set(re.findall(r"^ +(?:-\w, )?--([a-z][\w-]*)", shown, re.M))
-    for path in MADE / tool, MADE / f"_{tool}", MADE / f"{tool}.fish":
+    name = called(tool)
+    for path in MADE / name, MADE / f"_{name}", MADE / f"{name}.fish":
         text = path.read_text(encoding="utf-8")
-        equal([name for name in names if not re.search(rf"(--|-l ){name}\b", text)], [], path)
+        equal([option for option in names if not re.search(rf"(--|-l ){option}\b", text)], [], path)
 
 
 for _name in TOOLS:
@@ -128,7 +147,7 @@ def fish(line):
 def fish_reads_its_files():
     need("fish")
     for tool in TOOLS:
-        run("fish", "-n", MADE / f"{tool}.fish")
+        run("fish", "-n", MADE / f"{called(tool)}.fish")
 
 
 @test
@@ -136,7 +155,7 @@ def fish_completes_options_choices_and_devices():
     equal(fish("cxi_write_lat --dev"), ["--device"])
     equal(fish("cxi_write_lat -g N"), ["NVIDIA"])
     equal(fish("cxi_write_lat -d soft:cxi1"), ["soft:cxi1"])
-    check({"put_lat", "put_bw"} <= set(fish("ucx_perftest -t put")))
+    check({"put_lat", "put_bw"} <= set(fish(f"{PERFTEST} -t put")))
 
 
 @test
@@ -165,7 +184,7 @@ def zsh(line):
     try:
         done = subprocess.run(["zsh", "-d", "-i"], stdin=its, stdout=its, stderr=its, timeout=60, check=False,
                               start_new_session=True,
-                              env={**os.environ, "PATH": f"{BUILD / 'tools'}:{os.environ['PATH']}", "TERM": "dumb",
+                              env={**os.environ, "PATH": path_of_tools(), "TERM": "dumb",
                                    "ZDOTDIR": str(folder), "MADE": str(MADE), "TYPED": line})
     finally:
         os.close(its)
@@ -178,7 +197,7 @@ def zsh(line):
 def zsh_reads_its_files():
     need("zsh")
     for tool in TOOLS:
-        run("zsh", "-n", MADE / f"_{tool}")
+        run("zsh", "-n", MADE / f"_{called(tool)}")
 
 
 @test
@@ -186,7 +205,7 @@ def zsh_completes_options_choices_and_devices():
     equal(zsh("cxi_write_lat --dev"), "cxi_write_lat --device=")
     equal(zsh("cxi_write_lat --gpu-type=NV"), "cxi_write_lat --gpu-type=NVIDIA ")
     equal(zsh("cxi_send_bw -d nul"), "cxi_send_bw -d null ")
-    equal(zsh("ucx_perftest -t put_l"), "ucx_perftest -t put_lat ")
+    equal(zsh(f"{PERFTEST} -t put_l"), f"{PERFTEST} -t put_lat ")
 
 
 @test

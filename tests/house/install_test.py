@@ -141,11 +141,19 @@ def pages_name_the_folders_of_the_build():
 @tap.test
 def the_schemas_of_what_is_written_are_installed():
     for name, version in ("result", 1), ("result", 2), ("comparison", 1), ("info", 3), ("map", 1):
-        found = list(root().rglob(f"weft-{name}-{version}.schema.json"))
+        found = list(root().rglob(f"weft/weft-{name}-{version}.schema.json"))
         equal(len(found), 1, found)
-        equal(found[0].parent.name, "weft")
         text = found[0].read_text(encoding="utf-8")
         equal(json.loads(text)["properties"]["schema"], {"const": f"weft-{name}"})
+
+
+@tap.test
+def pages_are_installed_with_all_that_they_link():
+    folder = next(root().rglob("doc/weft/README.md")).parent
+    equal({path.name for path in (folder / "doc").glob("*.md")}, {path.name for path in (SOURCE / "doc").glob("*.md")})
+    for page in sorted(folder.rglob("*.md")):
+        links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+        equal([link for link in links if not (page.parent / link).is_file()], [], page)
 
 
 def without_jansson_only_weft_is_missing(installed):
@@ -159,24 +167,32 @@ def without_jansson_only_weft_is_missing(installed):
 
 
 @tap.test
-def a_tree_without_git_names_no_commit_and_no_folder():
-    """As from a tarball; also inside another repository. This build has no jansson, and another package
-    has a ucx_perftest."""
+def a_tree_without_git_names_the_commit_of_its_tarball_and_no_folder():
+    """Also inside another repository. This build has no jansson, and another package has a ucx_perftest."""
     outer = pathlib.Path(tap.folder())
     if not shutil.which("meson") or not shutil.which("git"):
         skip("meson or git is missing")
     subprocess.run(["git", "init", "-q", outer], check=True, timeout=20)
     tree = outer / "weft"
     shutil.copytree(SOURCE, tree, ignore=lambda path, names: [
-        name for name in names if path == str(SOURCE) and (name == ".git" or name.startswith("build"))])
-    for command in (["meson", "setup", "build", "-Dtests=disabled", "-Dmpi=disabled", "-Duct=disabled",
-                     "-Dofi=disabled", "-Djansson=disabled", "-Daside=ucx_perftest", f"-Dc_args=-ffile-prefix-map={tree}=."],
-                    ["ninja", "-C", "build", "src/commit.c"]):
-        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=90)
-        check(done.returncode == 0, done.stdout, done.stderr)
-    made = [(tree / "build/src" / name).read_text(encoding="utf-8") for name in ("commit.c", "build.c")]
-    check('"unknown"' in made[0], made[0])
-    check(str(outer) not in "".join(made), *made)
+        name for name in names if path == str(SOURCE) and (name in (".git", "COMMIT") or name.startswith("build"))])
+
+    def done(*command):
+        ended = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=90)
+        check(ended.returncode == 0, ended.stdout, ended.stderr)
+
+    def made(name):
+        return (tree / "build/src" / name).read_text(encoding="utf-8")
+
+    done("meson", "setup", "build", "-Dtests=disabled", "-Dmpi=disabled", "-Duct=disabled", "-Dofi=disabled",
+         "-Djansson=disabled", "-Daside=ucx_perftest", f"-Dc_args=-ffile-prefix-map={tree}=.")
+    done("ninja", "-C", "build", "src/commit.c")
+    check('"unknown"' in made("commit.c"), made("commit.c"))
+    check(str(outer) not in made("commit.c") + made("build.c"), made("commit.c"), made("build.c"))
+    (tree / "COMMIT").write_text("0123456789ab+\n", encoding="utf-8")
+    done("meson", "setup", "--reconfigure", "build")
+    done("ninja", "-C", "build", "src/commit.c")
+    check('"0123456789ab+"' in made("commit.c"), made("commit.c"))
     said = subprocess.run(["meson", "introspect", "--installed", "build"], cwd=tree, capture_output=True, text=True,
                           timeout=60)
     without_jansson_only_weft_is_missing(json.loads(said.stdout).values())

@@ -12,7 +12,7 @@ together=$(nproc)
 jobs=$(($(nproc) / together + 1))
 
 # MODULES: what is built of others' libraries.
-none='-Duct=disabled -Ducp=disabled -Dofi=disabled -Dmpi=disabled'
+none='-Duct=disabled -Ducp=disabled -Dofi=disabled -Dmpi=disabled -Dpmix=disabled'
 
 # set_up_and_build FOLDER [OPTION...]
 set_up_and_build() {
@@ -49,8 +49,8 @@ spack() {
 }
 
 # The commands of a build daemon: from an archive, as an ordinary user, in a network that has only itself.
-daemon='meson setup build -Dtests=enabled && ninja -C build &&
-meson test -C build --no-rebuild --timeout-multiplier 3 --suite unit --suite house'
+daemon="meson setup build -Dtests=enabled && ninja -j $jobs -C build &&
+meson test -C build --no-rebuild --num-processes $jobs --timeout-multiplier 3 --suite unit --suite house"
 archive() {
     tree=$place/$name/weft
     mkdir -p "$tree" "$place/$name/home"
@@ -88,7 +88,6 @@ entry() {
         rm -rf "${place:?}/$name" "$place/$name.log"
     else
         echo "FAIL  $name: $place/$name.log"
-        tail -n 20 "$place/$name.log"
         exit 1
     fi
 }
@@ -129,7 +128,14 @@ for name in "$@"; do
 done
 # shellcheck disable=SC2086
 [ "$#" -gt 0 ] || set -- $all
+for name in "$@"; do
+    rm -f "$place/$name.log"
+done
 printf '%s\n' "$@" | xargs -n 1 -P "$together" tests/house/matrix.sh --one || failed=1
+# Not before: several that fail at a time would print into each other.
+for name in "$@"; do
+    [ ! -e "$place/$name.log" ] || { echo "== $name"; tail -n 20 "$place/$name.log"; }
+done
 rm -f "$place/aarch64.cross"
 rmdir "$place" 2>/dev/null
 echo "matrix: $([ "$failed" = 0 ] && echo "done" || echo FAILED), $(($(date +%s) - started)) s"
