@@ -81,7 +81,7 @@ class Cluster:
         self.count = count
         self.at = tempfile.mkdtemp(prefix="weft-cluster-")
         os.chmod(self.at, 0o755)
-        self.daemons = []
+        self.daemons, self.states = [], ""
         tap.at_exit(self.down)
         self._network()
         self._files()
@@ -170,13 +170,23 @@ class Cluster:
             self._start(*self.inside(name, "slurmd", "-D", "-f", conf, "-N", name))
         self._until(self._idle, "the nodes do not come up")
 
-    def _idle(self):
-        done = subprocess.run(self.inside("head", "sinfo", "-h", "-o", "%T %D"), check=False,
-                              env=self.env(), capture_output=True, text=True, timeout=30)
-        return done.stdout.split() == ["idle", str(self.count)]
+    def _ask(self, *argv):
+        return subprocess.run(self.inside("head", *argv), check=False, env=self.env(),
+                              capture_output=True, text=True, timeout=30).stdout
 
-    def _until(self, condition, words):
-        until = time.monotonic() + 60
+    def _idle(self):
+        self.states = self._ask("sinfo", "-h", "-o", "%T %D %N")
+        return self.states.split()[:2] == ["idle", str(self.count)]
+
+    def _idle_again(self):
+        """A host that was away for long is down until somebody says that it is not."""
+        if self._idle():
+            return True
+        self._ask("scontrol", "update", f"NodeName=n[0-{self.count - 1}]", "State=RESUME")
+        return False
+
+    def _until(self, condition, words, within_s=60):
+        until = time.monotonic() + within_s
         while not condition():
             if time.monotonic() > until:
                 logs = ""
@@ -184,7 +194,7 @@ class Cluster:
                     if name.endswith(".log"):
                         with open(self.path(name), errors="replace", encoding="utf-8") as file:
                             logs += f"{name}:\n" + "".join(file.readlines()[-8:])
-                tap.check(False, words, logs)
+                tap.check(False, words, self.states, logs)
             time.sleep(0.1)
 
     def env(self, **more):
@@ -202,7 +212,7 @@ class Cluster:
 
     def ready(self):
         """Slurm has noticed that all of them are there again."""
-        self._until(self._idle, "the nodes do not come back")
+        self._until(self._idle_again, "the nodes do not come back", 150)
 
     def down(self):
         for daemon in reversed(self.daemons):
