@@ -10,7 +10,7 @@
 /* ---- names ---- */
 
 struct named {
-    const char *node;
+    char node[GROUP_NAME];
     uint32_t rank;
 };
 
@@ -27,8 +27,12 @@ static int name_nodes(struct map_record *r, const struct group *group)
     struct named *all = calloc(r->nodes + 1U, sizeof *all);
     if (!all)
         return fail(-ENOMEM, "no memory for %u names", r->nodes);
-    for (uint32_t i = 0; i < r->nodes; i++)
-        all[i] = (struct named){group_node(group, i), i};
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        all[i].rank = i;
+        snprintf(all[i].node, sizeof all[i].node, "%s", group_node(group, i));
+        if (!*all[i].node)
+            group_absent_node(group, i, all[i].node);
+    }
     qsort(all, r->nodes, sizeof *all, by_node);
     for (uint32_t i = 0; i < r->nodes;) {
         uint32_t count = 1;
