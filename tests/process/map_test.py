@@ -147,6 +147,17 @@ def groups_come_from_a_file():
 
 
 @test
+def groups_that_fit_no_node_are_warned_of():
+    groups = tap.file_with("nobody east\n")
+    process, document = map_of(3, "-d", "null:delay=2us", "-n", "5", "--groups", groups,
+                               "--min-effect", "7.5%")
+    equal(document["groups"], [], process)
+    check(f"0 of 3 nodes are in {groups}" in process.err, process)
+    process, _ = map_of(3, "-d", "null:delay=2us", "-n", "5", "--groups", "switch")
+    check("--groups switch: no device has the address of a switch" in process.err, process)
+
+
+@test
 def csv_has_a_line_per_pair_and_json_on_standard_output_stands_alone():
     path = os.path.join(tap.folder(), "pairs.csv")
     process = run(WEFT, "map", "--local", "4", "-d", "null", "-n", "5", "--timeout", "60",
@@ -254,6 +265,8 @@ def a_launcher_starts_it_and_one_rank_speaks():
     process = run(launcher, "-n", "4", WEFT, "map", "-d", "null:delay=5us", "-n", "10",
                   "--timeout", "60", "--json", "-", limit=LIMIT_S)
     equal(schema.read(process.out, "weft-map")["launch"]["muster"], "pmi", process)
+    process = ended(run(launcher, "-n", "1", WEFT, "map", "-d", "null", limit=LIMIT_S), 2)
+    check("the launcher started 1 rank, at least 2 are needed" in process.err, process)
     process = run(launcher, "-n", "4", WEFT, "map", "-t", "fly", limit=LIMIT_S)
     equal(process.err.count("--test is not known"), 1, process)
     for path, words in (("/dev/full", "No space left"), ("/missing/cells", "No such file")):
@@ -264,10 +277,18 @@ def a_launcher_starts_it_and_one_rank_speaks():
 
 @test
 def usage_errors_are_one_sentence():
+    third = tap.file_with("vm:1 east # of the rack\nvm:0 rack 7\n")
     for args, words in ((("--local", "4", "-t", "fly"), "--test is not known"),
                         (("--local", "1"), "--local"),
                         (("--local", "4", "--partners", "x"), "is not K or K+K2"),
                         (("--local", "4", "--min-effect", "many"), "is not a percentage"),
+                        (("--local", "4", "--min-effect", "%"), "is not a percentage"),
+                        (("--local", "4", "--min-effect", "5%%"), "is not a percentage"),
+                        (("--local", "4", "-s", "0"), '--test send_lat: size is out of range: "0"'),
+                        (("--local", "4", "--groups", "/"), "--groups /: Is a directory"),
+                        (("--local", "4", "--groups", "/dev/null"), "it has no line NODE GROUP"),
+                        (("--local", "4", "--groups", third), f"{third}, line 2: more than two words"),
+                        (("--local", "4", "--groups", "/missing/f"), "No such file"),
                         (("--local", "4", "-s", "8:64"), "a map is of one size"),
                         (("--local", "4", "--slot", "5", "-n", "3"), "give one of them"),
                         (("--local", "4", "stray"), "unexpected argument"),
