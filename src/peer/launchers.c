@@ -256,6 +256,11 @@ static int prepare(struct seat *seat, const struct launch_terms *terms)
         status = secret_make(&seat->secret);
         seat->secret_held = !status;
     }
+    /* Hosts do not have the user's file. */
+    if (!status && terms->secret && seat->launcher == &launcher_hosts) {
+        seat->secret = *terms->secret;
+        seat->secret_held = true;
+    }
     return status;
 }
 

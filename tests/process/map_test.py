@@ -181,6 +181,18 @@ def hosts_are_started_by_an_agent_and_named():
     equal(document["pairs_measured"], 6, process)
 
 
+@test
+def hosts_get_the_secret_of_a_file_from_the_leader():
+    secret = os.path.join(tap.folder(), "secret")
+    ended(run(WEFT, "keygen", secret), 0)
+    process = run(WEFT, "map", "--hosts", "a,b,c", "--agent", "env X=%h", "-d", "null:delay=5us",
+                  "-n", "10", "--timeout", "60", "--secret-file", secret, "--json", "-",
+                  limit=LIMIT_S)
+    document = schema.read(process.out, "weft-map")
+    equal((document["pairs_measured"], document["launch"]["trusted"]), (3, True), process)
+    equal(process.err, "", process)
+
+
 def agent(script):
     path = tap.file_with("#!/bin/sh\n" + script)
     os.chmod(path, 0o755)
