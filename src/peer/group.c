@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DIAL_MS = 1000 };
+enum { DIAL_MS = 1000, LOOK_MS = 50 };
 
 /* ---- open and leave ---- */
 
@@ -172,6 +172,8 @@ static void seat(struct group *g, struct peer *peer, const struct msg *greeting)
     else if (size != g->spec.size || rank >= size)
         snprintf(why, sizeof why, "it is rank %" PRIu64 " of %" PRIu64 ", this group has %u ranks",
                  rank, size, g->spec.size);
+    else if (g->members[rank].dead)
+        snprintf(why, sizeof why, "rank %" PRIu64 " was struck already", rank);
     else if (g->members[rank].place != NOBODY)
         snprintf(why, sizeof why, "rank %" PRIu64 " is here already", rank);
     if (*why) {
@@ -331,27 +333,58 @@ static int join_member(struct group *g, const char *addresses, unsigned port)
     return status;
 }
 
+/* Strikes those that do not come any more. Returns how many these are. */
+static uint32_t strike_ended(struct group *g)
+{
+    const struct group_watch *watch = &g->spec.watch;
+    char reason[GROUP_REASON];
+    uint32_t count = 0;
+    for (uint32_t i = 0; watch->ended && i < g->spec.size; i++) {
+        if (g->members[i].place != NOBODY)
+            continue;
+        if (!g->members[i].dead && watch->ended(watch->arg, i, 0, reason))
+            tree_strike(g, i, reason);
+        count += g->members[i].dead;
+    }
+    return count;
+}
+
+/* All that can come have come, or the time is over. */
+static int await_members(struct group *g)
+{
+    uint32_t wanted = g->spec.size + (g->spec.rank == g->spec.size), ended = 0;
+    uint64_t since_ms = clock_ms(), looked_ms = 0;
+    int status = 0;
+    while (!status && g->came + ended < wanted && clock_ms() - since_ms < g->spec.wait_ms) {
+        status = tree_pump(g);
+        if (!status && clock_ms() - looked_ms >= LOOK_MS) {
+            ended = strike_ended(g);
+            looked_ms = clock_ms();
+        }
+    }
+    if (!status && g->came == 1 && ended && ended + 1 >= wanted)
+        return fail(-ETIMEDOUT, "no other of %u ranks came: %s", g->spec.size,
+                    g->deaths[g->deaths_count - 1].reason);
+    if (!status && g->came == 1 && g->spec.size > 1)
+        return fail(-ETIMEDOUT, "no other of %u ranks came within %g s", g->spec.size,
+                    (double)g->spec.wait_ms / 1000);
+    return status;
+}
+
 static int join_root(struct group *g)
 {
     struct member *m = &g->members[g->spec.rank];
-    uint32_t wanted = g->spec.size + (g->spec.rank == g->spec.size);
-    uint64_t since_ms = clock_ms();
     char why[GROUP_REASON];
-    int status = 0;
     local_name(g, m->node);
     snprintf(m->label, sizeof m->label, "%s", g->spec.label ? g->spec.label : "");
     m->port = group_port(g);
     m->place = 0;
     g->rank_at[g->came++] = g->spec.rank;
-    while (!status && g->came < wanted && clock_ms() - since_ms < g->spec.wait_ms)
-        status = tree_pump(g);
+    int status = await_members(g);
     snprintf(why, sizeof why, "it did not come within %g s", (double)g->spec.wait_ms / 1000);
     for (uint32_t i = 0; !status && i < g->spec.size; i++)
         if (g->members[i].place == NOBODY)
             tree_strike(g, i, why);
-    if (!status && g->came == 1 && g->spec.size > 1)
-        return fail(-ETIMEDOUT, "no other of %u ranks came within %g s", g->spec.size,
-                    (double)g->spec.wait_ms / 1000);
     if (!status)
         status = settle(g);
     return status ? status : turn_start(g);

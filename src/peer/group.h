@@ -18,6 +18,13 @@ enum {
     GROUP_ANSWER_MAX = 1 << 26 /* bytes of the root's answer */
 };
 
+/* The root's look at processes that it has started. */
+struct group_watch {
+    void *arg;
+    /* Has the process of this rank ended, or does it within wait_ms? With how. NULL: not known. */
+    bool (*ended)(void *arg, uint32_t rank, uint64_t wait_ms, char reason[GROUP_REASON]);
+};
+
 /* What a member brings. All members have the same size, id, secret and timeout. */
 struct group_spec {
     uint32_t rank, size;         /* rank == size: the root of a group that it does not measure in */
@@ -31,6 +38,8 @@ struct group_spec {
     uint64_t timeout_ms;         /* silence that counts as death */
     uint64_t wait_ms;            /* for all ranks to come */
     const volatile sig_atomic_t *stop; /* not 0: give up with -EINTR; may be NULL */
+    const char *nodes; /* root: the list of hosts, one rank on each; NULL: not known */
+    struct group_watch watch;
 };
 
 struct group;
@@ -40,8 +49,8 @@ int group_open(struct group **group, const struct group_spec *spec);
 /* The port that this member listens on. */
 unsigned group_port(const struct group *group);
 /* Finds the others: the root waits for them, a member dials the root at the first of the addresses,
- * separated by commas, at which it is found. Those that do not come within wait_ms are struck. The
- * root fails, with -ETIMEDOUT, if nobody comes. */
+ * separated by commas, at which it is found. Those that do not come within wait_ms are struck, and
+ * those whose process has ended are at once. The root fails, with -ETIMEDOUT, if nobody comes. */
 int group_join(struct group *group, const char *addresses, unsigned port);
 /* Ends it at this member. status not 0: the others are told the last fail_reason(). Does nothing
  * for NULL. */
@@ -57,6 +66,10 @@ bool group_measures(const struct group *group);
 /* The name of a rank's node, and of the group that it is in; "" if it did not come. */
 const char *group_node(const struct group *group, uint32_t rank);
 const char *group_label(const struct group *group, uint32_t rank);
+
+/* The same for a rank that did not come, where the launcher knows it: at the root alone, because
+ * the others do not learn it. */
+void group_absent_node(const struct group *group, uint32_t rank, char node[GROUP_NAME]);
 
 /* How many ranks are on this one's node. */
 uint32_t group_here(const struct group *group);

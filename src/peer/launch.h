@@ -13,6 +13,14 @@ enum { LAUNCH_CARD = 1024, LAUNCH_ADDRESSES = 640 };
 
 struct launcher;
 
+/* A process that this one started. */
+struct launch_child {
+    pid_t pid;
+    int in; /* where it reads its card; -1: closed */
+    bool ended;
+    int how; /* as waitpid has it, once it has ended */
+};
+
 /* What this process was told, and what it holds of its launcher. */
 struct seat {
     const struct launcher *launcher;
@@ -24,11 +32,11 @@ struct seat {
     char addresses[LAUNCH_ADDRESSES];         /* at which the root may be found, with commas */
     unsigned port;                            /* where it listens; 0: any */
     struct secret secret;
-    bool secret_held; /* it came with the card, or is to go with it */
-    uint64_t wait_ms; /* for other ranks */
-    int fd;           /* the launcher's own */
-    pid_t *children;  /* that this process started */
-    int *inputs;      /* and where they read their cards */
+    bool secret_held;              /* it came with the card, or is to go with it */
+    uint64_t wait_ms;              /* for other ranks */
+    int fd;                        /* the launcher's own */
+    const char *hosts;             /* the list of hosts, one rank on each; NULL: not known */
+    struct launch_child *children; /* that this process started */
     uint32_t started;
 };
 
@@ -58,8 +66,9 @@ int launch_local(struct seat *seat, uint32_t count);
 
 /* Starts a command on each host: agent, with every %h in it replaced by the host's name, and then
  * the words of member. The command must call launch_member. This process leads and does not
- * measure. list: "n[0-15,20],other". Words of member are passed on by shells: no blanks or quotes.
- */
+ * measure. list: "n[0-15,20],other", which must stay as long as the seat. Words of member are
+ * passed on by shells: no blanks or quotes. Fails if the agent's program cannot be executed; the
+ * rank of an agent that ends is struck. */
 int launch_hosts(struct seat *seat, const char *list, const char *agent, char *const member[]);
 /* A process so started: its seat is in the standard input. */
 int launch_member(struct seat *seat);

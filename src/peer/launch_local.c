@@ -24,21 +24,71 @@ static int no_children(struct seat *seat, uint32_t count)
     return seat->children ? 0 : fail(-ENOMEM, "no memory for %u processes", count);
 }
 
+static void add_child(struct seat *seat, pid_t pid, int in)
+{
+    seat->children[seat->started++] = (struct launch_child){.pid = pid, .in = in};
+}
+
+static void close_input(struct launch_child *child)
+{
+    if (child->in >= 0)
+        close(child->in);
+    child->in = -1;
+}
+
+/* ---- their ends ---- */
+
+static bool has_ended(struct launch_child *child, uint64_t wait_ms)
+{
+    pid_t seen = child->ended ? 0 : waitpid(child->pid, &child->how, WNOHANG);
+    if (!child->ended && !seen && wait_ms) {
+        child->how = child_wait(child->pid, wait_ms);
+        seen = child->how == -1 ? 0 : child->pid;
+    }
+    child->ended |= seen == child->pid;
+    return child->ended;
+}
+
+bool launch_ended(void *arg, uint32_t rank, uint64_t wait_ms, char reason[GROUP_REASON])
+{
+    struct seat *seat = arg;
+    bool hosts = seat->launcher == &launcher_hosts;
+    uint32_t number = hosts ? rank : rank - 1; /* rank 0 of copies is this process */
+    struct launch_child *child = number < seat->started ? &seat->children[number] : NULL;
+    char host[GROUP_NAME] = "";
+    if (!child)
+        return false;
+    bool known = child->ended;
+    if (!has_ended(child, wait_ms))
+        return false;
+    const char *what = hosts ? "the agent" : "its process";
+    if (WIFSIGNALED(child->how))
+        snprintf(reason, GROUP_REASON, "%s%skilled by signal %d", hosts ? what : "",
+                 hosts ? " was " : "", WTERMSIG(child->how));
+    else
+        snprintf(reason, GROUP_REASON, "%s ended with %d", what, WEXITSTATUS(child->how));
+    if (!known && hosts && !hostlist_name(seat->hosts, rank, host, sizeof host))
+        warn("host %s: %s", host, reason);
+    else if (!known)
+        warn("rank %u: %s", rank, reason);
+    return true;
+}
+
 void launch_end(struct seat *seat)
 {
     uint64_t until_ms = clock_ms() + END_MS;
+    for (uint32_t i = 0; i < seat->started; i++)
+        close_input(&seat->children[i]);
     for (uint32_t i = 0; i < seat->started; i++) {
         uint64_t now_ms = clock_ms();
-        pid_t child = seat->children[i];
-        if (child <= 0 || child_wait(child, now_ms < until_ms ? until_ms - now_ms : 0) != -1)
+        struct launch_child *child = &seat->children[i];
+        if (has_ended(child, now_ms < until_ms ? until_ms - now_ms : 0))
             continue;
-        kill(child, SIGKILL);
-        child_wait(child, CHILD_KILLED_MS);
+        kill(child->pid, SIGKILL);
+        child_wait(child->pid, CHILD_KILLED_MS);
     }
     free(seat->children);
-    free(seat->inputs);
     seat->children = NULL;
-    seat->inputs = NULL;
     seat->started = 0;
 }
 
@@ -104,7 +154,7 @@ int launch_local(struct seat *seat, uint32_t count)
                           strerror(errno));
             break;
         }
-        seat->children[seat->started++] = child;
+        add_child(seat, child, -1);
     }
     close(fds[0]);
     seat->fd = fds[1];
@@ -154,43 +204,66 @@ static int make_words(char *command, char *const member[], char *words[AGENT_WOR
     return 0;
 }
 
-/* Its standard input is a pipe that stays open for its card. */
-static int start_agent(struct seat *seat, char *words[], int *in)
+static void become_agent(char *words[], int in, int told)
 {
-    int fds[2];
-    if (!words[0] || pipe2(fds, O_CLOEXEC))
+    dup2(in, STDIN_FILENO);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    execvp(words[0], words);
+    int why = errno;
+    (void)!write(told, &why, sizeof why);
+    _exit(127);
+}
+
+/* What execvp could not do in the child, as errno has it: the pipe closes when it could. */
+static int exec_failure(int told)
+{
+    int why = 0;
+    ssize_t n;
+    do
+        n = read(told, &why, sizeof why);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof why ? why : 0;
+}
+
+/* Its standard input is a pipe that stays open for its card. */
+static int start_agent(struct seat *seat, char *words[])
+{
+    int in[2], told[2];
+    if (!words[0] || pipe2(in, O_CLOEXEC))
         return fail(-errno, "pipe: %s", strerror(errno));
+    if (pipe2(told, O_CLOEXEC)) {
+        int status = fail(-errno, "pipe: %s", strerror(errno));
+        close(in[0]);
+        close(in[1]);
+        return status;
+    }
     pid_t child = fork();
-    if (child == 0) {
-        dup2(fds[0], STDIN_FILENO);
-        dup2(STDERR_FILENO, STDOUT_FILENO);
-        signal(SIGPIPE, SIG_DFL);
-        execvp(words[0], words);
-        _exit(127);
+    int why = child < 0 ? errno : 0;
+    if (child == 0)
+        become_agent(words, in[0], told[1]);
+    close(in[0]);
+    close(told[1]);
+    if (child > 0) {
+        add_child(seat, child, in[1]);
+        why = exec_failure(told[0]);
+    } else {
+        close(in[1]);
     }
-    close(fds[0]);
-    if (child < 0) {
-        close(fds[1]);
-        return fail(-errno, "%s cannot be started: %s", words[0], strerror(errno));
-    }
-    seat->children[seat->started++] = child;
-    *in = fds[1];
-    return 0;
+    close(told[0]);
+    return why ? fail(-why, "--agent: %s cannot be started: %s", words[0], strerror(why)) : 0;
 }
 
 int launch_hosts(struct seat *seat, const char *list, const char *agent, char *const member[])
 {
     char host[256] = "", command[AGENT_MAX] = "", *words[AGENT_WORDS] = {NULL};
-    *seat = (struct seat){.launcher = &launcher_hosts, .root = true, .fd = -1};
+    *seat = (struct seat){.launcher = &launcher_hosts, .root = true, .fd = -1, .hosts = list};
     int status = hostlist_count(list, GROUP_RANKS_MAX, &seat->size);
     if (!status && seat->size < 2)
         status = fail(-EINVAL, "--hosts: at least two hosts are needed");
     if (!status)
         status = no_children(seat, seat->size);
     seat->rank = seat->size;
-    seat->inputs = calloc(seat->size + 1, sizeof *seat->inputs);
-    if (!seat->inputs)
-        return fail(-ENOMEM, "no memory for %u hosts", seat->size);
     signal(SIGPIPE, SIG_IGN);
     for (uint32_t i = 0; !status && i < seat->size; i++) {
         status = hostlist_name(list, i, host, sizeof host);
@@ -199,13 +272,12 @@ int launch_hosts(struct seat *seat, const char *list, const char *agent, char *c
         if (!status)
             status = make_words(command, member, words);
         if (!status)
-            status = start_agent(seat, words, &seat->inputs[i]);
-        /* One that cannot be started is missed later, as one that dies is. */
+            status = start_agent(seat, words);
         char line[GROUP_NAME + 64];
         int length =
             snprintf(line, sizeof line, "%u %u %.*s\n", i, seat->size, GROUP_NAME - 1, host);
         if (!status)
-            (void)!write(seat->inputs[i], line, (size_t)length);
+            (void)!write(seat->children[i].in, line, (size_t)length);
     }
     return status;
 }
@@ -217,8 +289,8 @@ static int hosts_share(struct seat *seat, char card[LAUNCH_CARD])
         return launch_line(STDIN_FILENO, card, LAUNCH_CARD, seat->wait_ms);
     int length = snprintf(line, sizeof line, "%s\n", card);
     for (uint32_t i = 0; i < seat->size; i++) {
-        (void)!write(seat->inputs[i], line, (size_t)length);
-        close(seat->inputs[i]);
+        (void)!write(seat->children[i].in, line, (size_t)length);
+        close_input(&seat->children[i]);
     }
     explicit_bzero(line, sizeof line);
     return 0;

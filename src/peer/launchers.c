@@ -51,6 +51,18 @@ const char *launch_words(const struct seat *seat)
     return "";
 }
 
+/* Slurm's list of nodes is that of the ranks where each has a node of its own. */
+static void find_hosts(struct seat *seat)
+{
+    const char *list = launch_value("SLURM_STEP_NODELIST");
+    const char *order = launch_value("SLURM_DISTRIBUTION");
+    uint32_t tasks = 0, count = 0;
+    bool ours = launch_number("SLURM_STEP_NUM_TASKS", &tasks) && tasks == seat->size;
+    if (ours && list && !(order && strncmp(order, "arbitrary", 9) == 0) &&
+        !hostlist_count(list, seat->size, &count) && count == seat->size)
+        seat->hosts = list;
+}
+
 int launch_find(struct seat *seat)
 {
     *seat = (struct seat){.fd = -1};
@@ -63,6 +75,8 @@ int launch_find(struct seat *seat)
     seat->root = seat->rank == 0;
     if (!status && seat->size < 2)
         return -ENOENT;
+    if (!status)
+        find_hosts(seat);
     if (!status && (seat->rank >= seat->size || seat->size > GROUP_RANKS_MAX))
         status = fail(-EINVAL, "the launcher says rank %u of %u", seat->rank, seat->size);
     return status;
@@ -242,10 +256,15 @@ static int prepare(struct seat *seat, const struct launch_terms *terms)
         status = secret_make(&seat->secret);
         seat->secret_held = !status;
     }
+    /* Hosts do not have the user's file. */
+    if (!status && terms->secret && seat->launcher == &launcher_hosts) {
+        seat->secret = *terms->secret;
+        seat->secret_held = true;
+    }
     return status;
 }
 
-static struct group_spec spec_of(const struct seat *seat, const struct launch_terms *terms)
+static struct group_spec spec_of(struct seat *seat, const struct launch_terms *terms)
 {
     const struct secret *own = seat->secret_held ? &seat->secret : NULL;
     return (struct group_spec){.rank = seat->rank,
@@ -259,7 +278,9 @@ static struct group_spec spec_of(const struct seat *seat, const struct launch_te
                                .label = seat->label,
                                .timeout_ms = terms->timeout_ms,
                                .wait_ms = terms->wait_ms,
-                               .stop = terms->stop};
+                               .stop = terms->stop,
+                               .nodes = seat->hosts,
+                               .watch = {seat, seat->started ? launch_ended : NULL}};
 }
 
 int launch_group(struct seat *seat, const struct launch_terms *terms, struct group **group)

@@ -19,6 +19,9 @@ unsigned launch_port(const char *id);
 int launch_line(int fd, char *line, size_t room, uint64_t wait_ms);
 int launch_write(int fd, const char *bytes, size_t length);
 
+/* group_watch of ranks that this process started: an ended one is warned of once. */
+bool launch_ended(void *seat, uint32_t rank, uint64_t wait_ms, char reason[GROUP_REASON]);
+
 /* ---- what weft-pmix.so offers ---- */
 
 enum { PMIX_MODULE_ABI = 1 };

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE_MS = 50 };
+enum { SLICE_MS = 50, ENDED_MS = 50 };
 
 static uint32_t parent_of(uint32_t place)
 {
@@ -70,8 +70,16 @@ static void cut(struct group *g, struct link *l, const char *why)
     *l = g->links[--g->links_count];
 }
 
+static const char closed[] = "its connection was closed";
+
 int tree_strike(struct group *g, uint32_t rank, const char *reason)
 {
+    const struct group_watch *watch = &g->spec.watch;
+    char ended[GROUP_REASON];
+    /* The connection of a process that dies is closed a moment before it can be waited for. */
+    if (watch->ended && !g->members[rank].dead && strcmp(reason, closed) == 0 &&
+        watch->ended(watch->arg, rank, ENDED_MS, ended))
+        reason = ended;
     struct member *m = &g->members[rank];
     struct link *l = tree_link(g, rank);
     if (l)
@@ -107,7 +115,7 @@ static void reason_of(const struct channel *c, int status, char reason[GROUP_REA
     if (status == -ETIMEDOUT)
         snprintf(reason, GROUP_REASON, "silent for %g s", (double)c->peer.timeout_ms / 1000);
     else if (status == -ECONNRESET)
-        snprintf(reason, GROUP_REASON, "its connection was closed");
+        snprintf(reason, GROUP_REASON, "%s", closed);
     else
         snprintf(reason, GROUP_REASON, "%.*s", GROUP_REASON - 1, fail_reason());
 }

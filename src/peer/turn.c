@@ -40,6 +40,14 @@ const char *group_label(const struct group *g, uint32_t rank)
     return rank < g->count ? g->members[rank].label : "";
 }
 
+void group_absent_node(const struct group *g, uint32_t rank, char node[GROUP_NAME])
+{
+    node[0] = '\0';
+    if (g->spec.nodes && rank < g->spec.size &&
+        hostlist_name(g->spec.nodes, rank, node, GROUP_NAME))
+        node[0] = '\0';
+}
+
 uint32_t group_here(const struct group *g)
 {
     uint32_t here = 0;

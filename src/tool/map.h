@@ -131,6 +131,8 @@ int map_lead_choose(void *lead, const struct group_value *values, struct group_v
 int map_lead_judge(struct map_lead *lead, int status);
 
 /* Names and groups of ranks, from the launcher, a file or the addresses of devices. */
+/* What is wrong with --groups, before any rank is there. */
+int map_groups_check(const char *groups);
 int map_lead_places(struct map_lead *lead, const struct group_value *values);
 
 #endif

@@ -62,6 +62,11 @@ static int find_seat(struct map_launch *l, const struct map_options *o, const st
     if (*o->hosts)
         return start_hosts(l, o, set);
     int status = launch_find(&l->seat);
+    if (status == -ENOENT && l->seat.launcher)
+        return fail(-EINVAL,
+                    "the launcher started %u rank, at least 2 are needed (or give --local "
+                    "N or --hosts LIST)",
+                    l->seat.size);
     return status == -ENOENT
                ? fail(-EINVAL, "no ranks: give --local N or --hosts LIST, or use a launcher (srun, "
                                "mpiexec)")

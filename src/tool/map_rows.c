@@ -128,7 +128,14 @@ static int settle_spec(struct map_options *o, const struct opt_set *set)
     if (spec->data.apart && !given(set, "device"))
         snprintf(o->device, sizeof o->device, "ucp");
     spec_settle(spec);
-    return status ? status : spec_check(spec);
+    if (!status)
+        status = spec_check(spec);
+    if (!status || spec->size.max)
+        return status;
+    /* Other tests have a size of 0. */
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_reason());
+    return fail(status, "--test %s: %s", map_test_names[o->test - 1], why);
 }
 
 /* "16+32", "all+16", "16". */
@@ -152,7 +159,9 @@ static int read_effect(const char *text, struct map_request *r)
 {
     char *end;
     double percent = strtod(text, &end);
-    if (!*text || strspn(text, "0123456789.") != strlen(text) || *end ||
+    size_t length = strspn(text, "0123456789.");
+    bool signed_so = text[length] == '%' && !text[length + 1];
+    if (!length || (text[length] && !signed_so) || end != text + length ||
         !(percent >= 0.1 && percent <= 1000))
         return fail(-EINVAL, "--min-effect: \"%s\" is not a percentage (accepted: 0.1 to 1000)",
                     text);
@@ -187,5 +196,8 @@ int map_settle(struct map_options *o, struct opt_set *set, struct map_request *r
         status = read_effect(o->min_effect, r);
     if (!status && o->local && *o->hosts)
         status = fail(-EINVAL, "--local and --hosts: give one of them");
+    /* Of other launchers rank 0 alone needs the file. */
+    if (!status && (o->local || *o->hosts))
+        status = map_groups_check(o->groups);
     return status ? status : check_files(o);
 }

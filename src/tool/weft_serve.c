@@ -70,11 +70,17 @@ struct serving {
 static int reap(void *arg)
 {
     struct serving *s = arg;
-    for (unsigned i = 0; i < s->count;)
-        if (waitpid(s->children[i], NULL, WNOHANG))
-            s->children[i] = s->children[--s->count];
-        else
+    for (unsigned i = 0; i < s->count;) {
+        int how = 0;
+        pid_t seen = waitpid(s->children[i], &how, WNOHANG);
+        if (!seen) {
             i++;
+            continue;
+        }
+        if (seen > 0 && WIFSIGNALED(how))
+            warn("a client's process (%d) was killed by signal %d", (int)seen, WTERMSIG(how));
+        s->children[i] = s->children[--s->count];
+    }
     return 0;
 }
 
@@ -202,6 +208,14 @@ static int serve_all(struct serving *s)
     return status;
 }
 
+/* A bare device is a CXI device, which can be looked for without loading a fabric; the rest shows
+ * when a client comes. */
+static int check_device(const char *device)
+{
+    struct fabric_choice choice;
+    return !*device || fabric_named(device) ? 0 : fabric_choose(device, &choice);
+}
+
 int serve_command(const struct command *command, int argc, char **argv)
 {
     static struct serving serving;
@@ -214,7 +228,9 @@ int serve_command(const struct command *command, int argc, char **argv)
         return status < 0 ? status : 0;
     if (given)
         return fail(-EINVAL, "unexpected argument \"%s\" (--help shows the usage)", places[0]);
-    status = access_open(&o->access, &set, &role);
+    status = check_device(o->device);
+    if (!status)
+        status = access_open(&o->access, &set, &role);
     if (status)
         return status;
     shell_catch_signals();

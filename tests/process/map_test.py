@@ -4,6 +4,7 @@ else, equal ranks are equal, and documents are what the schema says. With --full
 import os
 import re
 import shutil
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -173,6 +174,17 @@ def groups_come_from_a_file():
 
 
 @test
+def groups_that_fit_no_node_are_warned_of():
+    groups = tap.file_with("nobody east\n")
+    process, document = map_of(3, "-d", "null:delay=2us", "-n", "5", "--groups", groups,
+                               "--min-effect", "7.5%")
+    equal(document["groups"], [], process)
+    check(f"0 of 3 nodes are in {groups}" in process.err, process)
+    process, _ = map_of(3, "-d", "null:delay=2us", "-n", "5", "--groups", "switch")
+    check("--groups switch: no device has the address of a switch" in process.err, process)
+
+
+@test
 def csv_has_a_line_per_pair_and_json_on_standard_output_stands_alone():
     path = os.path.join(tap.folder(), "pairs.csv")
     process = run(WEFT, "map", "--local", "4", "-d", "null", "-n", "5", "--timeout", "60",
@@ -197,6 +209,94 @@ def hosts_are_started_by_an_agent_and_named():
 
 
 @test
+def hosts_get_the_secret_of_a_file_from_the_leader():
+    secret = os.path.join(tap.folder(), "secret")
+    ended(run(WEFT, "keygen", secret), 0)
+    process = run(WEFT, "map", "--hosts", "a,b,c", "--agent", "env X=%h", "-d", "null:delay=5us",
+                  "-n", "10", "--timeout", "60", "--secret-file", secret, "--json", "-",
+                  limit=LIMIT_S)
+    document = schema.read(process.out, "weft-map")
+    equal((document["pairs_measured"], document["launch"]["trusted"]), (3, True), process)
+    equal(process.err, "", process)
+
+
+def agent(script):
+    path = tap.file_with("#!/bin/sh\n" + script)
+    os.chmod(path, 0o755)
+    return f"{path} %h"
+
+
+@test
+def an_agent_that_ends_is_said_at_once_and_its_host_is_lost_by_name():
+    path = os.path.join(tap.folder(), "map.json")
+    fails = agent('[ "$1" = bad1 ] && exit 3\nshift\nexec "$@"\n')
+    process = run(WEFT, "map", "--hosts", "a,b,bad1,c", "--agent", fails, "-d", "null:delay=5us",
+                  "-n", "10", "--wait", "200", "--timeout", "60", "--json", path, limit=100)
+    with open(path, encoding="utf-8") as file:
+        document = schema.read(file.read(), "weft-map")
+    equal(document["nodes"][2]["name"], "bad1", process)
+    equal([(one["node"], one["reason"]) for one in document["lost"]], [(2, "the agent ended with 3")])
+    check("weft map: host bad1: the agent ended with 3\n" in process.err, process)
+    check("Lost: bad1 in round 0: the agent ended with 3" in process.out, process)
+    equal(document["pairs_measured"], 3, process)
+
+
+@test
+def agents_that_all_end_or_cannot_be_started_are_not_waited_for():
+    for what, code, words in (
+            ("false", 4, "host b: the agent ended with 1"),
+            ("false", 4, "no other of 2 ranks came: the agent ended with 1"),
+            (agent("kill -9 $$\n"), 4, "host a: the agent was killed by signal 9"),
+            ("/missing/command %h", 1,
+             "--agent: /missing/command cannot be started: No such file or directory")):
+        process = ended(run(WEFT, "map", "--hosts", "a,b", "--agent", what, "-d", "null",
+                            "--wait", "200", limit=100), code)
+        check(words in process.err, words, process)
+
+
+@test
+def a_host_that_does_not_come_keeps_its_name():
+    path = os.path.join(tap.folder(), "map.json")
+    sleeps = agent('[ "$1" = late ] && exec sleep 300\nshift\nexec "$@"\n')
+    process = run(WEFT, "map", "--hosts", "a,late,b", "--agent", sleeps, "-d", "null:delay=5us",
+                  "-n", "10", "--wait", "5", "--timeout", "60", "--json", path, limit=LIMIT_S)
+    with open(path, encoding="utf-8") as file:
+        document = schema.read(file.read(), "weft-map")
+    equal(document["nodes"][1]["name"], "late", process)
+    check("Lost: late in round 0: it did not come within 5 s" in process.out, process)
+
+
+@test
+def a_node_of_slurm_that_does_not_come_keeps_its_name():
+    """srun's variables are enough: one of three ranks is not there."""
+    ranks = [tap.Process([WEFT, "map", "-d", "null:delay=5us", "-n", "10", "--wait", "5",
+                          "--timeout", "60", "--json", "-"], limit=LIMIT_S,
+                         env={**os.environ, "SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "3",
+                              "SLURM_STEP_NODELIST": "localhost,n[1-2]", "SLURM_JOB_ID": "1"})
+             for rank in range(2)]
+    for rank in ranks:
+        rank.wait()
+    document = schema.read(ranks[0].out, "weft-map")
+    equal(document["nodes"][2]["name"], "n2", *ranks)
+    equal([one["node"] for one in document["lost"]], [2], *ranks)
+
+
+@test
+def a_local_rank_that_is_killed_is_lost_by_its_signal():
+    cells = os.path.join(tap.folder(), "cells")
+    process = tap.Process([WEFT, "map", "--local", "4", "-d", "null:delay=5us", "--slot", "200",
+                           "--timeout", "60", "--cells", cells, "--json", "-"],
+                          limit=LIMIT_S)
+    process.wait_until(lambda: os.path.exists(cells) and os.path.getsize(cells), 60)
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="utf-8") as names:
+        os.kill(int(names.read().split()[1]), signal.SIGKILL)
+    process.wait()
+    document = schema.read(process.out, "weft-map")
+    equal([(one["node"], one["reason"]) for one in document["lost"]],
+          [(2, "killed by signal 9")], process)
+
+
+@test
 def a_launcher_starts_it_and_one_rank_speaks():
     launcher = shutil.which("mpiexec.hydra")
     if not launcher:
@@ -204,6 +304,8 @@ def a_launcher_starts_it_and_one_rank_speaks():
     process = run(launcher, "-n", "4", WEFT, "map", "-d", "null:delay=5us", "-n", "10",
                   "--timeout", "60", "--json", "-", limit=LIMIT_S)
     equal(schema.read(process.out, "weft-map")["launch"]["muster"], "pmi", process)
+    process = ended(run(launcher, "-n", "1", WEFT, "map", "-d", "null", limit=LIMIT_S), 2)
+    check("the launcher started 1 rank, at least 2 are needed" in process.err, process)
     process = run(launcher, "-n", "4", WEFT, "map", "-t", "fly", limit=LIMIT_S)
     equal(process.err.count("--test is not known"), 1, process)
     for path, words in (("/dev/full", "No space left"), ("/missing/cells", "No such file")):
@@ -214,10 +316,18 @@ def a_launcher_starts_it_and_one_rank_speaks():
 
 @test
 def usage_errors_are_one_sentence():
+    third = tap.file_with("vm:1 east # of the rack\nvm:0 rack 7\n")
     for args, words in ((("--local", "4", "-t", "fly"), "--test is not known"),
                         (("--local", "1"), "--local"),
                         (("--local", "4", "--partners", "x"), "is not K or K+K2"),
                         (("--local", "4", "--min-effect", "many"), "is not a percentage"),
+                        (("--local", "4", "--min-effect", "%"), "is not a percentage"),
+                        (("--local", "4", "--min-effect", "5%%"), "is not a percentage"),
+                        (("--local", "4", "-s", "0"), '--test send_lat: size is out of range: "0"'),
+                        (("--local", "4", "--groups", "/"), "--groups /: Is a directory"),
+                        (("--local", "4", "--groups", "/dev/null"), "it has no line NODE GROUP"),
+                        (("--local", "4", "--groups", third), f"{third}, line 2: more than two words"),
+                        (("--local", "4", "--groups", "/missing/f"), "No such file"),
                         (("--local", "4", "-s", "8:64"), "a map is of one size"),
                         (("--local", "4", "--slot", "5", "-n", "3"), "give one of them"),
                         (("--local", "4", "stray"), "unexpected argument"),

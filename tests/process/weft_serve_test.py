@@ -89,6 +89,27 @@ def killed_it_leaves_no_process():
 
 
 @test
+def a_process_that_is_killed_by_a_signal_leaves_a_line():
+    server = Daemon()
+    client = Client(SEND, server, *LONG)
+    server.wait_for_children(1)
+    pid = server.children()[0]
+    os.kill(int(pid), signal.SIGSEGV)
+    server.wait_for(rf"^weft serve: a client's process \({pid}\) was killed by signal 11$", stream="err")
+    ended(client, 4)
+    ended(Client(READ, server, *QUICK), 0, None, server)
+
+
+@test
+def a_device_that_is_none_is_refused_at_once():
+    for device in ("nonsense", "cxi99"):
+        process = ended(run(WEFT, "serve", "-p", "0", "--bind", "127.0.0.1", "-d", device), 1)
+        check(f'no device "{device}" here' in process.err, process)
+    Daemon("-d", "soft:cxi0")
+    Daemon("-d", "cxi0")
+
+
+@test
 def a_client_dies_and_the_others_and_the_server_go_on():
     server = Daemon()
     dying, living = Client(SEND, server, *LONG), Client(READ, server, *LONG)
