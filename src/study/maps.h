@@ -60,7 +60,8 @@ struct study_map {
     void *own;
 };
 
-/* 1: it is a map; 0: it is none, and study_read may have something to say of it; or -errno. */
+/* 1: it is a map, or a folder with one; 0: it is none, and study_read may have something to say of
+ * it; or -errno, as for a folder with several. */
 int study_map_read(struct study_map *map, const char *path);
 /* The same from memory. */
 int study_map_parse(struct study_map *map, const char *path, const char *text, size_t length);

@@ -224,6 +224,46 @@ def what_cannot_be_is_refused_in_a_sentence():
         one_sentence(process, "weft report")
 
 
+def folder_of(*documents):
+    folder = os.path.join(tap.folder(), f"maps{folder_of.made}")
+    folder_of.made += 1
+    os.mkdir(folder)
+    for i, document in enumerate(documents):
+        with open(os.path.join(folder, f"m{i}.json"), "w", encoding="utf-8") as file:
+            file.write(json.dumps(document))
+    return folder
+
+
+folder_of.made = 0
+
+
+@test
+def a_folder_with_one_map_is_that_map():
+    old, new = folder_of(maps.make(seed=1)), folder_of(maps.make(seed=2, slow={7: 0.1}))
+    process = ended(run(WEFT, "compare", old, new), 3)
+    check("Slower: 1 of 16 nodes" in process.out, process)
+    page = os.path.join(tap.folder(), "folder.html")
+    ended(run(WEFT, "report", old, new, "-o", page), 0)
+    with open(page, encoding="utf-8") as file:
+        equal(file.read().count('data-names="'), 2)
+
+
+@test
+def a_folder_with_several_maps_is_refused_in_a_sentence():
+    one, two = maps.make(seed=1), maps.make(seed=2)
+    result = {"schema": "weft-result", "version": 2}
+    for documents, sentence in (((one, two), "a folder with 2 maps: give one of them, such as"),
+                                ((one, result), "a folder with maps and other documents: m1.json is no map"),
+                                ((result, one), "m0.json: ")):
+        folder = folder_of(*documents)
+        for command in (("compare", saved(one), folder), ("compare", folder, saved(one)),
+                        ("report", folder, "-o", "-")):
+            process = ended(run(WEFT, *command), 2)
+            if command[0] == "report" or documents[0] is one:
+                check(sentence in one_sentence(process, f"weft {command[0]}"), process)
+            check("not a result of a Weft tool" not in process.err, process)
+
+
 @test
 def maps_and_results_do_not_go_on_one_page():
     a = saved(maps.make(nodes=4))
