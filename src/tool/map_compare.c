@@ -118,6 +118,53 @@ static void print_verdict(const struct study_map_change *c, double min_effect)
         printf("Same: no node is slower by %g %% or more\n", 100 * min_effect);
 }
 
+/* ---- limits of the comparison ---- */
+
+static int check_options(const struct weft_options *options)
+{
+    if (*options->json || *options->junit || options->markdown)
+        return fail(-EINVAL, "--json, --junit and --markdown are not for maps: their comparison is "
+                             "text alone");
+    if (options->percentiles_given)
+        return fail(-EINVAL, "--percentiles is not for maps: the medians of pairs are compared");
+    return 0;
+}
+
+/* Nothing slow in a part of the pairs does not mean that nothing is. */
+static void warn_incomplete(const struct study_map *m)
+{
+    bool whole = m->code == EXIT_DONE || m->code == EXIT_THRESHOLD || m->code == EXIT_UNSURE;
+    if (m->lost_count)
+        warn("%s: ranks were lost: %zu of %zu", m->path, m->lost_count, m->node_count);
+    if (!whole)
+        warn("%s: the map is not complete: %s", m->path, m->ending);
+}
+
+static bool same_groups(const struct study_map *a, const struct study_map *b)
+{
+    bool same = a->group_count == b->group_count;
+    for (size_t i = 0; i < a->group_count && same; i++)
+        same = strcmp(a->groups[i], b->groups[i]) == 0;
+    return same;
+}
+
+static void warn_limits(const struct study_map *a, const struct study_map *b,
+                        const struct study_terms *terms, const struct study_map_change *c)
+{
+    warn_incomplete(a);
+    warn_incomplete(b);
+    if (strcmp(a->test, b->test) != 0)
+        warn("compared anyway (--force): tests %s and %s", a->test, b->test);
+    if (a->size != b->size)
+        warn("compared anyway (--force): sizes %" PRIu64 " and %" PRIu64, a->size, b->size);
+    if (strcmp(a->form, b->form) != 0 && !terms->across_fabrics)
+        warn("the maps are of different fabrics: %s and %s", a->form, b->form);
+    else if (strcmp(a->device, b->device) != 0 && !terms->across_fabrics)
+        warn("the maps are of different devices: %s and %s", a->device, b->device);
+    if (c->by_effects && !same_groups(a, b))
+        warn("the maps have different groups, and an effect is against the others of a group");
+}
+
 static int compare(const struct study_map *a, const struct study_map *b,
                    const struct weft_options *options)
 {
@@ -126,14 +173,13 @@ static int compare(const struct study_map *a, const struct study_map *b,
     int status = weft_terms(options, &terms);
     if (!status && !options->effect_given)
         terms.min_effect = b->min_effect_percent / 100;
-    if (!status && (*options->json || *options->junit || options->markdown))
-        status =
-            fail(-EINVAL, "--json, --junit and --markdown are not for maps: their comparison is "
-                          "a transcript");
+    if (!status)
+        status = check_options(options);
     if (!status)
         status = study_map_compare(a, b, terms.min_effect, terms.force, &change);
     if (status)
         return status;
+    warn_limits(a, b, &terms, &change);
     print_side("A", a);
     print_side("B", b);
     print_all(&change);

@@ -209,8 +209,10 @@ int weft_parse(const struct command *command, int argc, char **argv, struct weft
 {
     struct opt_set set = {.rows = weft_rows, .takes = command->takes, .base = options};
     const struct opt *effect = opt_find(&set, "min-effect");
+    const struct opt *percentiles = opt_find(&set, "percentiles");
     int status = weft_parse_rows(command, argc, argv, &set, &options->help, places, given);
     options->effect_given = effect && opt_origin(&set, effect) == OPT_BY_USER;
+    options->percentiles_given = percentiles && opt_origin(&set, percentiles) == OPT_BY_USER;
     return status;
 }
 

@@ -179,6 +179,36 @@ def every_node_that_is_not_compared_is_named():
 
 
 @test
+def what_makes_maps_differ_beside_their_nodes_is_a_warning():
+    def warned(sentence, change, *options, code=0, **what):
+        old, new = maps.make(seed=1, **what), maps.make(seed=2, **what)
+        change(new)
+        process = ended(run(WEFT, "compare", *options, saved(old), saved(new)), code)
+        equal(process.err.count("\n"), 1 if sentence else 0, process)
+        check((sentence or "") in process.err, sentence, process)
+
+    warned(None, lambda d: None)
+    warned("different fabrics: libfabric cxi and shared memory",
+           lambda d: d["fabric"].update(form="shared memory"))
+    warned("different devices: ofi:cxi and ofi:tcp", lambda d: d["fabric"].update(device="ofi:tcp"))
+    warned(None, lambda d: d["fabric"].update(device="ofi:tcp"), "--across-fabrics")
+    warned("compared anyway (--force): sizes 8 and 4096", lambda d: d.update(size=4096), "--force")
+    warned("ranks were lost: 1 of 16", lambda d: d["lost"].append(
+        {"node": 3, "round": 2, "reason": "it was silent"}))
+    warned("the map is not complete: Ended early: interrupted", lambda d: d.update(
+        ending={"code": 130, "reason": "Ended early: interrupted"}))
+    warned("different groups", lambda d: d.update(groups=["a", "b"]), nodes=24, partners=8)
+
+
+@test
+def options_that_are_not_for_maps_are_refused():
+    pair = [saved(maps.make(seed=seed)) for seed in (1, 2)]
+    for option in ("--percentiles=50,99", "--percentiles=50", "--json=-", "--junit=-", "--markdown"):
+        process = ended(run(WEFT, "compare", option, *pair), 2)
+        check(option.split("=")[0] in one_sentence(process, "weft compare"), process)
+
+
+@test
 def maps_that_have_nothing_in_common_are_refused():
     old, new = maps.make(nodes=6), maps.make(nodes=6)
     new["test"] = "put_bw"
