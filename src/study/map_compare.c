@@ -3,9 +3,7 @@
  * the others: by the medians of its pairs in both maps, less what all of them moved. Where the maps
  * share too few pairs, because partners were chosen at random or a document has only the slowest
  * pairs, it is judged by how its effect changed. */
-#include "bench/stats.h"
-#include "report/maps.h"
-#include "study/maps.h"
+#include "study/map_change.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS_LEAST = 4 };
 static const double alpha = 0.01, sided = 1.96, of_median = 1.2533, of_deviation = 1.4826;
-/* As in map: efficiency of Huber's mean, and the probability that a map is to find with. */
-static const double efficiency = 0.95, power_wanted = 0.8;
 
 /* ---- which is which ---- */
 
@@ -50,6 +45,7 @@ static int keep_names(const struct study_map *a, const struct study_map *b, cons
 static int match_nodes(const struct study_map *a, const struct study_map *b, size_t *of,
                        struct study_map_change *change)
 {
+    const char *twice = NULL;
     struct name *names = calloc(b->node_count + 1, sizeof *names);
     bool *taken = calloc(b->node_count + 1, sizeof *taken);
     if (!names || !taken) {
@@ -64,10 +60,13 @@ static int match_nodes(const struct study_map *a, const struct study_map *b, siz
         struct name key = {a->nodes[i].name, 0};
         const struct name *found = bsearch(&key, names, b->node_count, sizeof *names, by_text);
         of[i] = found ? found->at : SIZE_MAX;
-        if (found)
-            taken[found->at] = true;
+        if (!found)
+            continue;
+        twice = twice ? twice : taken[found->at] ? found->text : NULL;
+        taken[found->at] = true;
     }
-    int status = keep_names(a, b, of, taken, change);
+    int status = twice ? fail(-EINVAL, "%s: two nodes are called %s", a->path, twice)
+                       : keep_names(a, b, of, taken, change);
     free(names);
     free(taken);
     return status;
@@ -96,15 +95,13 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts them. */
-static double median(double *values, size_t count)
+double change_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, by_value);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* The standard normal value that is exceeded with this probability. */
-static double exceeded(double probability)
+double change_exceeded(double probability)
 {
     double low = 0, high = 40;
     for (int i = 0; i < 100; i++) {
@@ -118,17 +115,6 @@ static double exceeded(double probability)
 }
 
 /* ---- pairs in both maps ---- */
-
-struct change_of_pair {
-    size_t a, b;  /* nodes of the first map */
-    double moved; /* logarithm */
-};
-
-struct moved {
-    struct change_of_pair *pairs;
-    size_t count;
-    double *scratch;
-};
 
 static int match_pairs(const struct study_map *a, const struct study_map *b, const size_t *of,
                        struct moved *moved)
@@ -165,16 +151,15 @@ static void judge_all(struct moved *m, struct study_map_change *change, double *
 {
     for (size_t i = 0; i < m->count; i++)
         m->scratch[i] = m->pairs[i].moved;
-    *all = median(m->scratch, m->count);
+    *all = change_median(m->scratch, m->count);
     for (size_t i = 0; i < m->count; i++)
         m->scratch[i] = fabs(m->pairs[i].moved - *all);
-    change->noise = of_deviation * median(m->scratch, m->count);
+    change->noise = of_deviation * change_median(m->scratch, m->count);
     change->all = expm1(*all);
 }
 
-/* reach: how far beyond its estimate a node that counts as the same may be. */
-static enum study_map_verdict verdict_of(double shift, double error, double z, double least,
-                                         double reach)
+enum study_map_verdict move_verdict(double shift, double error, double z, double least,
+                                    double reach)
 {
     if (shift >= log1p(least) && shift - z * error > 0)
         return STUDY_MAP_SLOWER;
@@ -183,14 +168,14 @@ static enum study_map_verdict verdict_of(double shift, double error, double z, d
     return shift + reach >= log1p(least) ? STUDY_MAP_UNSURE : STUDY_MAP_SAME;
 }
 
-static void set_interval(struct study_move *move, double shift, double error)
+void move_interval(struct study_move *move, double shift, double error)
 {
     move->shift = expm1(shift);
     move->low = expm1(shift - sided * error);
     move->high = expm1(shift + sided * error);
 }
 
-static void set_unknown(struct study_move *move)
+void move_unknown(struct study_move *move)
 {
     move->verdict = STUDY_MAP_UNSURE;
     move->shift = move->low = move->high = NAN;
@@ -203,13 +188,13 @@ static void judge_node(struct moved *m, size_t node, double all, double z, doubl
         if (m->pairs[i].a == node || m->pairs[i].b == node)
             m->scratch[move->pairs++] = m->pairs[i].moved - all;
     if (move->pairs < PAIRS_LEAST) {
-        set_unknown(move);
+        move_unknown(move);
         return;
     }
-    double shift = median(m->scratch, move->pairs);
+    double shift = change_median(m->scratch, move->pairs);
     double error = of_median * change->noise / sqrt((double)move->pairs);
-    set_interval(move, shift, error);
-    move->verdict = verdict_of(shift, error, z, least, sided * error);
+    move_interval(move, shift, error);
+    move->verdict = move_verdict(shift, error, z, least, sided * error);
 }
 
 /* The moves have the order of the nodes of a that b has. */
@@ -222,164 +207,6 @@ static void judge_by_pairs(struct moved *m, const struct study_map *a, const siz
     for (size_t i = 0; i < a->node_count; i++)
         if (of[i] != SIZE_MAX)
             judge_node(m, i, all, z, least, c, &c->moves[n++]);
-}
-
-/* ---- effects ---- */
-
-/* A document with fewer pairs than were measured has the slowest: their changes are not those of
- * all. */
-static bool has_all_pairs(const struct study_map *m)
-{
-    return m->cell_count >= m->measured;
-}
-
-/* Are at least half of the pairs that could be in both maps in both? */
-static bool share_pairs(const struct study_map *a, const struct study_map *b, const size_t *of,
-                        const struct moved *m)
-{
-    size_t of_a = 0, of_b = 0;
-    bool *both = calloc(b->node_count + 1, sizeof *both);
-    if (!both || !m->count || !has_all_pairs(a) || !has_all_pairs(b)) {
-        free(both);
-        return false;
-    }
-    for (size_t i = 0; i < a->node_count; i++)
-        if (of[i] != SIZE_MAX)
-            both[of[i]] = true;
-    for (size_t i = 0; i < a->cell_count; i++)
-        of_a += of[a->cells[i].a] != SIZE_MAX && of[a->cells[i].b] != SIZE_MAX;
-    for (size_t i = 0; i < b->cell_count; i++)
-        of_b += both[b->cells[i].a] && both[b->cells[i].b];
-    free(both);
-    return 2 * m->count >= (of_a < of_b ? of_a : of_b);
-}
-
-/* As a logarithm, with that of its group: the document has them apart. */
-static double effect_of(const struct study_map *m, const struct study_node *node)
-{
-    double effect = node->effect_percent > -100 ? log1p(node->effect_percent / 100) : NAN;
-    for (size_t i = 0; i < m->finding_count && node->group; i++) {
-        const struct study_finding *f = &m->findings[i];
-        if (strcmp(f->kind, "group") == 0 && f->effect_percent > -100 &&
-            strcmp(m->groups[f->a], node->group) == 0)
-            effect += log1p(f->effect_percent / 100);
-    }
-    return effect;
-}
-
-/* Squared error of an effect: one of the pairs was spent on it. */
-static double variance_of(const struct study_map *m, const struct study_node *node)
-{
-    double noise = m->noise_percent / 100;
-    return noise * noise / efficiency / ((double)node->pairs - 1);
-}
-
-/* Medians of all pairs, or, if a document has only the slowest, of the histograms of nodes. */
-static double all_by_effects(const struct study_map *a, const struct study_map *b, const size_t *of,
-                             double *scratch, struct study_map_change *c)
-{
-    size_t n = 0;
-    if (has_all_pairs(a) && has_all_pairs(b) && a->cell_count && b->cell_count) {
-        double medians[2];
-        for (int side = 0; side < 2; side++) {
-            const struct study_map *m = side ? b : a;
-            for (size_t i = 0; i < m->cell_count; i++)
-                scratch[i] = log(m->cells[i].p50_us);
-            medians[side] = median(scratch, m->cell_count);
-        }
-        return medians[1] - medians[0];
-    }
-    c->coarse = (double)(1 << MAP_SHIFT) / STATS_SUB;
-    for (size_t i = 0; i < a->node_count; i++) {
-        double from = a->nodes[i].p50_us, to = of[i] == SIZE_MAX ? NAN : b->nodes[of[i]].p50_us;
-        if (from > 0 && to > 0)
-            scratch[n++] = log(to / from);
-    }
-    return n ? median(scratch, n) : 0;
-}
-
-/* By how much changes of nodes differ beyond their error; as in map. */
-static double beyond_error(double *distances, size_t count, double error)
-{
-    double scale = of_deviation * median(distances, count);
-    double sure = 1 - 2 / sqrt(2 * (double)count), variance = scale * scale * fmax(0, sure);
-    return variance > error * error ? scale * scale - error * error : 0;
-}
-
-struct changed {
-    double *by, *variance; /* per move; by: not a number: it is not judged */
-    double *scratch;
-    size_t count; /* of moves */
-};
-
-static void gather(struct changed *d, const struct study_map *a, const struct study_map *b,
-                   const size_t *of, struct study_map_change *c)
-{
-    for (size_t i = 0; i < a->node_count; i++) {
-        if (of[i] == SIZE_MAX)
-            continue;
-        const struct study_node *from = &a->nodes[i], *to = &b->nodes[of[i]];
-        size_t pairs = from->pairs < to->pairs ? from->pairs : to->pairs, k = d->count++;
-        c->moves[k].pairs = pairs;
-        d->by[k] = pairs < PAIRS_LEAST ? NAN : effect_of(b, to) - effect_of(a, from);
-        d->variance[k] = variance_of(a, from) + variance_of(b, to);
-        if (isnan(d->variance[k]))
-            d->by[k] = NAN;
-    }
-}
-
-static double median_where_judged(struct changed *d, const double *values)
-{
-    size_t n = 0;
-    for (size_t k = 0; k < d->count; k++)
-        if (!isnan(d->by[k]))
-            d->scratch[n++] = values[k];
-    return n ? median(d->scratch, n) : 0;
-}
-
-static void judge_changed(struct changed *d, double z, double least, struct study_map_change *c)
-{
-    size_t n = 0;
-    double worst = 0, middle = median_where_judged(d, d->by);
-    double error = sqrt(median_where_judged(d, d->variance));
-    for (size_t k = 0; k < d->count; k++)
-        if (!isnan(d->by[k]))
-            d->scratch[n++] = fabs(d->by[k] - middle);
-    double spread = n ? beyond_error(d->scratch, n, error) : 0;
-    for (size_t k = 0; k < d->count; k++) {
-        struct study_move *move = &c->moves[k];
-        double own = sqrt(d->variance[k] + spread), shift = d->by[k] - middle;
-        if (isnan(shift)) {
-            set_unknown(move);
-            continue;
-        }
-        set_interval(move, shift, own);
-        move->verdict = verdict_of(shift, own, z, least, 0);
-        worst = fmax(worst, own);
-    }
-    c->seen = expm1(fmax(log1p(least), z * worst) + exceeded(1 - power_wanted) * worst);
-}
-
-static int judge_by_effects(const struct study_map *a, const struct study_map *b, const size_t *of,
-                            double z, double least, struct study_map_change *c)
-{
-    size_t room = a->node_count + 1;
-    size_t cells = a->cell_count > b->cell_count ? a->cell_count : b->cell_count;
-    struct changed d = {.by = calloc(room, sizeof *d.by),
-                        .variance = calloc(room, sizeof *d.variance),
-                        .scratch = calloc(room + cells, sizeof *d.scratch)};
-    bool enough = d.by && d.variance && d.scratch;
-    if (enough) {
-        c->by_effects = true;
-        c->all = expm1(all_by_effects(a, b, of, d.scratch, c));
-        c->noise = hypot(a->noise_percent, b->noise_percent) / 100 / M_SQRT2;
-        gather(&d, a, b, of, c);
-        judge_changed(&d, z, least, c);
-    }
-    free(d.by);
-    free(d.variance);
-    free(d.scratch);
-    return enough ? 0 : fail(-ENOMEM, "no memory for %zu nodes", a->node_count);
 }
 
 /* ---- all nodes ---- */
@@ -410,7 +237,7 @@ static void conclude(struct study_map_change *c, double least)
 static int judge(struct moved *m, const struct study_map *a, const struct study_map *b,
                  const size_t *of, double least, struct study_map_change *c)
 {
-    double z = exceeded(alpha / 2 / (double)a->node_count);
+    double z = change_exceeded(alpha / 2 / (double)a->node_count);
     int status = 0;
     c->moves = calloc(a->node_count + 1, sizeof *c->moves);
     if (!c->moves)
@@ -419,10 +246,10 @@ static int judge(struct moved *m, const struct study_map *a, const struct study_
         if (of[i] != SIZE_MAX)
             c->moves[c->count++].name = a->nodes[i].name;
     c->pairs = m->count;
-    if (share_pairs(a, b, of, m))
+    if (maps_share_pairs(a, b, of, m))
         judge_by_pairs(m, a, of, z, least, c);
     else
-        status = judge_by_effects(a, b, of, z, least, c);
+        status = maps_judge_by_effects(a, b, of, z, least, c);
     if (status)
         return status;
     qsort(c->moves, c->count, sizeof *c->moves, by_shift);

@@ -215,6 +215,10 @@ def maps_that_have_nothing_in_common_are_refused():
     check("different tests" in one_sentence(
         ended(run(WEFT, "compare", saved(old), saved(new)), 2), "weft compare"))
     ended(run(WEFT, "compare", "--force", saved(old), saved(new)), 0)
+    twice = maps.make(nodes=6)
+    twice["nodes"][2]["name"] = "n001"
+    check("two nodes are called n001" in one_sentence(
+        ended(run(WEFT, "compare", saved(twice), saved(old)), 2), "weft compare"))
     for node in new["nodes"]:
         node["name"] += "x"
     check("no pair of nodes in common" in one_sentence(
