@@ -33,7 +33,9 @@ static const struct command commands[] = {
      .what = "Tell whether B is slower than A",
      .more = "A and B are documents written with --json of a tool, or folders of documents of "
              "repeated\n"
-             "runs. DIR has both as its folders a and b, as written by repeat.\n"
+             "runs. DIR has both as its folders a and b, as written by repeat. Two maps are "
+             "compared\n"
+             "by their nodes.\n"
              "Exit codes: 0 same or faster, 3 slower, 5 cannot tell.\n",
      .takes = WEFT_COMPARE,
      .main = compare_command},
