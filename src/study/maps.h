@@ -60,7 +60,8 @@ struct study_map {
     void *own;
 };
 
-/* 1: it is a map; 0: it is none, and study_read may have something to say of it; or -errno. */
+/* 1: it is a map, or a folder with one; 0: it is none, and study_read may have something to say of
+ * it; or -errno, as for a folder with several. */
 int study_map_read(struct study_map *map, const char *path);
 /* The same from memory. */
 int study_map_parse(struct study_map *map, const char *path, const char *text, size_t length);
@@ -78,18 +79,25 @@ enum study_map_verdict { STUDY_MAP_SAME, STUDY_MAP_SLOWER, STUDY_MAP_FASTER, STU
 /* How far a node moved against all others from one map to the other. */
 struct study_move {
     const char *name;
-    size_t pairs;            /* in both maps */
-    double shift, low, high; /* fractions; the interval has 95 % */
+    size_t pairs;            /* in both maps; by effects: of the map in which it has fewer */
+    double shift, low, high; /* fractions; the interval has 95 %; not a number: too few pairs */
     enum study_map_verdict verdict;
 };
 
 struct study_map_change {
-    struct study_move *moves; /* the slowest first */
-    size_t count, pairs;
-    size_t only_a, only_b; /* nodes */
-    double all;            /* shift of all pairs together: no verdict by one map of each */
-    double noise;          /* of a pair, as a fraction */
+    struct study_move *moves; /* the slowest first, those with too few pairs last */
+    size_t count, pairs;      /* pairs: in both documents */
+    const char **only;        /* nodes that only one map has: those of A, then those of B */
+    size_t only_a, only_b;
+    bool by_effects; /* too few pairs are in both: nodes are judged by their effects */
+    double seen;     /* by effects: the least change that is found with probability 0.8 */
+    double all;      /* shift of all pairs together: no verdict by one map of each */
+    double coarse;   /* all is known within that; 0: well */
+    double noise;    /* of a pair: of its change; by effects: in one map */
     size_t slower, faster, unsure;
+    size_t few; /* nodes that are not judged */
+    bool blind; /* seen is more than twice the minimum */
+    bool moved; /* all is a change that counts */
     enum study_map_verdict verdict;
 };
 

@@ -59,6 +59,8 @@ static int check_schema(struct reader *r, const json_t *root)
 {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *version = json_object_get(root, "version");
+    if (schema && strcmp(schema, "weft-map") == 0)
+        return fail(-EINVAL, "%s: a map, not a result: maps go with maps alone", r->path);
     if (!schema || strcmp(schema, "weft-result") != 0 || !json_is_integer(version))
         return fail(-EINVAL, "%s: not a result of a Weft tool", r->path);
     json_int_t number = json_integer_value(version);

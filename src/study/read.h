@@ -44,6 +44,10 @@ int reader_parse(struct reader *r, const char *text, size_t length,
 /* The bytes of a file, which the caller frees; regular: a pipe is refused. */
 int reader_load(const char *path, bool regular, char **text, size_t *length, struct stat *facts);
 
+/* For scandir: *.json that is not hidden (set.c). */
+struct dirent;
+int reader_is_document(const struct dirent *entry);
+
 /* ---- objects, row by row (read_fields.c) ---- */
 
 enum field_kind {

@@ -4,6 +4,7 @@
 #include "study/maps.h"
 #include "study/read.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -209,7 +210,7 @@ int study_map_parse(struct study_map *map, const char *path, const char *text, s
     return status;
 }
 
-int study_map_read(struct study_map *map, const char *path)
+static int read_file(struct study_map *map, const char *path)
 {
     struct stat facts;
     char *text;
@@ -225,6 +226,48 @@ int study_map_read(struct study_map *map, const char *path)
     map->file[0] = facts.st_dev;
     map->file[1] = facts.st_ino;
     return 1;
+}
+
+/* The documents of a folder, counted up to the first that is no map; the first one is kept. */
+static int read_documents(struct study_map *map, const char *path, struct dirent *const *entries,
+                          int count)
+{
+    char file[STUDY_PATH];
+    int maps = 0, status = 1;
+    for (; maps < count && status == 1; maps += status == 1) {
+        struct study_map next = {0};
+        if ((size_t)snprintf(file, sizeof file, "%s/%s", path, entries[maps]->d_name) >=
+            sizeof file)
+            status = fail(-EINVAL, "%s: path too long", path);
+        else
+            status = read_file(maps ? &next : map, file);
+        if (maps && status == 1)
+            study_map_free(&next);
+    }
+    if (!status && maps)
+        status = fail(-EINVAL, "%s: a folder with maps and other documents: %s is no map", path,
+                      entries[maps]->d_name);
+    else if (status == 1 && maps > 1)
+        status = fail(-EINVAL, "%s: a folder with %d maps: give one of them, such as %s/%s", path,
+                      maps, path, entries[maps - 1]->d_name);
+    if (status != 1 && maps)
+        study_map_free(map);
+    return status;
+}
+
+int study_map_read(struct study_map *map, const char *path)
+{
+    struct stat facts;
+    struct dirent **entries = NULL;
+    *map = (struct study_map){0};
+    if (stat(path, &facts) || !S_ISDIR(facts.st_mode))
+        return read_file(map, path);
+    int count = scandir(path, &entries, reader_is_document, alphasort);
+    int status = count > 0 ? read_documents(map, path, entries, count) : 0;
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+    return status;
 }
 
 void study_map_free(struct study_map *map)

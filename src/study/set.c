@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of runs, and the options and machines that differ between two of them. */
 #include "study/plot.h"
+#include "study/read.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +13,7 @@ enum { RUNS_MAX = 4096 };
 
 /* ---- reading ---- */
 
-static int is_document(const struct dirent *entry)
+int reader_is_document(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
     return entry->d_name[0] != '.' && length > 5 &&
@@ -32,7 +33,7 @@ static int read_entry(struct study_set *set, const char *name)
 static int read_folder(struct study_set *set)
 {
     struct dirent **entries = NULL;
-    int count = scandir(set->path, &entries, is_document, alphasort), status = 0;
+    int count = scandir(set->path, &entries, reader_is_document, alphasort), status = 0;
     if (count < 0)
         return fail(-EINVAL, "%s: %s", set->path, strerror(errno));
     if (!count)
@@ -60,7 +61,7 @@ static bool has_documents(const char *path)
 {
     DIR *folder = opendir(path);
     const struct dirent *entry = NULL;
-    while (folder && (entry = readdir(folder)) && !is_document(entry))
+    while (folder && (entry = readdir(folder)) && !reader_is_document(entry))
         continue;
     if (folder)
         closedir(folder);

@@ -33,7 +33,9 @@ static const struct command commands[] = {
      .what = "Tell whether B is slower than A",
      .more = "A and B are documents written with --json of a tool, or folders of documents of "
              "repeated\n"
-             "runs. DIR has both as its folders a and b, as written by repeat.\n"
+             "runs. DIR has both as its folders a and b, as written by repeat. Two maps are "
+             "compared\n"
+             "by their nodes.\n"
              "Exit codes: 0 same or faster, 3 slower, 5 cannot tell.\n",
      .takes = WEFT_COMPARE,
      .main = compare_command},
@@ -210,8 +212,10 @@ int weft_parse(const struct command *command, int argc, char **argv, struct weft
 {
     struct opt_set set = {.rows = weft_rows, .takes = command->takes, .base = options};
     const struct opt *effect = opt_find(&set, "min-effect");
+    const struct opt *percentiles = opt_find(&set, "percentiles");
     int status = weft_parse_rows(command, argc, argv, &set, &options->help, places, given);
     options->effect_given = effect && opt_origin(&set, effect) == OPT_BY_USER;
+    options->percentiles_given = percentiles && opt_origin(&set, percentiles) == OPT_BY_USER;
     return status;
 }
 

@@ -45,7 +45,7 @@ struct weft_options {
     char output[WEFT_PATH], json[WEFT_PATH], junit[WEFT_PATH];
     char percentiles[WEFT_LIST], min_effect[32], title[WEFT_LIST];
     bool force, across_fabrics, markdown, verbose, help;
-    bool effect_given; /* --min-effect is not the default */
+    bool effect_given, percentiles_given; /* not the default */
 };
 extern const struct opt weft_rows[], map_rows[], serve_rows[];
 
