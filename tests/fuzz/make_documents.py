@@ -71,7 +71,8 @@ def main():
         (folder / "compare" / name).write_bytes(b"\0".join(text(run) for run in runs))
     (folder / "map").mkdir(parents=True, exist_ok=True)
     for name, document in {"equal": maps.make(nodes=4), "odd": maps.make(nodes=5, lost=(2,)),
-                           "slow": maps.make(nodes=6, groups=2, slow={1: 0.2})}.items():
+                           "slow": maps.make(nodes=6, groups=2, slow={1: 0.2}),
+                           "cut": dict(maps.make(nodes=6, groups=2), pairs_measured=99)}.items():
         (folder / "map" / name).write_bytes(text(document))
 
 
