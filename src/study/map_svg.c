@@ -155,8 +155,10 @@ static void tiles_close(struct tiles *t)
 static int class_of(const struct tiles *t, double us)
 {
     double share = log(us / t->low) / log(t->high / t->low);
-    int level = (int)(share * MAP_CLASSES);
-    return level < 0 ? 0 : level >= MAP_CLASSES ? MAP_CLASSES - 1 : level;
+    /* Of values far from any time it is not a number. */
+    if (!(share > 0))
+        return 0;
+    return share < 1 ? (int)(share * MAP_CLASSES) : MAP_CLASSES - 1;
 }
 
 /* ---- drawing ---- */
