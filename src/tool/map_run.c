@@ -129,6 +129,19 @@ static void get_ready(struct map_rank *m, struct map_ready *ready)
     snprintf(ready->self, sizeof ready->self, "%s", s->facts.self);
 }
 
+/* One that did not come has no node. */
+static bool on_one_host(const struct group *group)
+{
+    const char *first = "";
+    for (uint32_t i = 0; i < group_size(group); i++) {
+        const char *node = group_node(group, i);
+        if (*first && *node && strcmp(node, first) != 0)
+            return false;
+        first = *first ? first : node;
+    }
+    return true;
+}
+
 /* Of the ranks on the leader's host. */
 static void say_crowded(unsigned members)
 {
@@ -156,9 +169,7 @@ static int read_start(struct map_rank *m, const struct group_value *answer)
             return fail(-EPROTO, "the leader's plan cannot be read");
         m->out[words[i]] = true;
     }
-    m->one_host = true;
-    for (uint32_t i = 1; i < m->size; i++)
-        m->one_host &= strcmp(group_node(m->group, i), group_node(m->group, 0)) == 0;
+    m->one_host = on_one_host(m->group);
     group_patience(m->group, r->options->spec.count.duration_ms ? 0 : COUNT_MS);
     int status = map_plan(&m->plan, m->size, r->partners, (uint32_t)r->options->at_once,
                           (uint64_t)words[1] << 32 | words[0]);
