@@ -41,7 +41,8 @@ struct map_finding finding_of(enum map_kind kind, uint32_t a, uint32_t b, const 
     f.low = expm1(estimate->mean - reach);
     f.high = expm1(estimate->mean + reach);
     bool slower = estimate->mean >= judge_bound(judge, estimate->sd, estimate->count);
-    f.verdict = slower ? MAP_SLOWER : MAP_NOT_AGAIN;
+    bool excluded = f.high < expm1(judge->min_effect);
+    f.verdict = slower ? MAP_SLOWER : excluded ? MAP_NOT_AGAIN : MAP_UNSURE;
     return f;
 }
 
@@ -179,6 +180,27 @@ static int judge_nodes(struct map_verdicts *v, const struct map_second *second,
     return status;
 }
 
+/* Nodes that were slower at first and are no suspects: there were too many, or they are gone. */
+static int note_untested(struct map_verdicts *v, const struct nodes *nodes)
+{
+    const struct map_model *model = nodes->model;
+    int status = 0;
+    for (uint32_t node = 0; node < model->nodes && !status; node++) {
+        struct map_finding f = {.kind = MAP_NODE,
+                                .verdict = MAP_UNSURE,
+                                .a = node,
+                                .b = MAP_NONE,
+                                .first = expm1(model->effects[node]),
+                                .effect = NAN,
+                                .low = NAN,
+                                .high = NAN};
+        if (model->pairs[node] >= ROW_MIN && nodes->list[node] == MAP_NONE &&
+            f.first >= v->min_effect)
+            status = finding_add(&v->all, &v->count, &f);
+    }
+    return status;
+}
+
 static int nodes_judge(struct map_verdicts *v, const struct map_model *model,
                        const struct map_second *second)
 {
@@ -197,6 +219,8 @@ static int nodes_judge(struct map_verdicts *v, const struct map_model *model,
     }
     if (!status)
         status = judge_nodes(v, second, &nodes, &lists);
+    if (!status)
+        status = note_untested(v, &nodes);
     free(nodes.list);
     lists_close(&lists);
     return status;
@@ -319,8 +343,10 @@ static int worst_first(const void *a, const void *b)
         return x->kind < y->kind ? -1 : 1;
     if (x->verdict != y->verdict)
         return x->verdict < y->verdict ? -1 : 1;
-    if (x->effect != y->effect)
-        return x->effect > y->effect ? -1 : 1;
+    double left = isfinite(x->effect) ? x->effect : x->first;
+    double right = isfinite(y->effect) ? y->effect : y->first;
+    if (left != right)
+        return left > right ? -1 : 1;
     return (x->a > y->a) - (x->a < y->a);
 }
 
@@ -345,6 +371,17 @@ static double tested(const struct map_verdicts *v, size_t cells)
     return v->suspects + share * fmax(0, (double)v->nodes - v->suspects);
 }
 
+bool map_worth(const struct map_finding *f, double min_effect)
+{
+    return f->verdict == MAP_SLOWER || f->first >= min_effect;
+}
+
+bool map_open(const struct map_finding *f, double min_effect)
+{
+    return f->verdict == MAP_UNSURE && map_worth(f, min_effect) &&
+           (f->kind != MAP_PAIR || !(f->effect < min_effect));
+}
+
 int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
               const struct map_second *second, double min_effect)
 {
@@ -352,7 +389,8 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
                                       .spread = model->spread,
                                       .row_noise = model->row_noise,
                                       .nodes = model->measured,
-                                      .suspects = second->suspect_count};
+                                      .suspects = second->suspect_count,
+                                      .quota = suspects_quota(model->measured)};
     verdicts->tested = tested(verdicts, model->cells->count);
     int status = 0;
     for (size_t i = 0; i < model->found_count && !status; i++)
@@ -370,7 +408,7 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
         qsort(verdicts->all, verdicts->count, sizeof *verdicts->all, worst_first);
     for (size_t i = 0; i < verdicts->count; i++) {
         verdicts->slower += verdicts->all[i].verdict == MAP_SLOWER;
-        verdicts->unsure += verdicts->all[i].verdict == MAP_UNSURE;
+        verdicts->unsure += map_open(&verdicts->all[i], min_effect);
     }
     return 0;
 }

@@ -96,11 +96,12 @@ static void write_schedule(struct json *j, const struct map_record *r)
     json_close(j, '}');
 }
 
-/* What was judged of a node; NULL: it was not suspect. */
+/* What is to be said of a node; NULL: it never looked slow. */
 static const struct map_finding *judged(const struct map_record *r, uint32_t node)
 {
     for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++)
-        if (r->verdicts->all[i].kind == MAP_NODE && r->verdicts->all[i].a == node)
+        if (r->verdicts->all[i].kind == MAP_NODE && r->verdicts->all[i].a == node &&
+            map_worth(&r->verdicts->all[i], r->head.min_effect))
             return &r->verdicts->all[i];
     return NULL;
 }
@@ -182,6 +183,8 @@ static void write_findings(struct json *j, const struct map_record *r)
     json_open(j, "findings", '[');
     for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++) {
         const struct map_finding *f = &r->verdicts->all[i];
+        if (!map_worth(f, r->head.min_effect))
+            continue;
         json_open(j, NULL, '{');
         json_text(j, "kind", map_kind_words[f->kind]);
         json_count(j, "a", f->a);

@@ -96,37 +96,39 @@ static int print_heat(const struct map_record *r, uint32_t columns, FILE *out)
 
 /* ---- what is slow ---- */
 
+static const char *verdict_text(const struct map_finding *f)
+{
+    if (f->verdict == MAP_SLOWER)
+        return "slower";
+    if (f->verdict == MAP_NOT_AGAIN)
+        return f->kind == MAP_NODE ? "not again: load, not the node" : "not again: load, not link";
+    if (f->kind == MAP_NODE && !f->cells)
+        return "slower at first, not measured again";
+    return isfinite(f->effect) ? "cannot tell" : "cannot tell: measured too seldom again";
+}
+
 static void print_finding(const struct map_record *r, const struct map_finding *f, FILE *out)
 {
-    static const char *const words[] = {[MAP_SLOWER] = "slower",
-                                        [MAP_NOT_AGAIN] = "not again: load, not link",
-                                        [MAP_UNSURE] = "cannot tell: measured too seldom again"};
-    bool groups = f->kind == MAP_GROUP || f->kind == MAP_GROUP_PAIR;
+    bool groups = f->kind == MAP_GROUP || f->kind == MAP_GROUP_PAIR, known = isfinite(f->effect);
     char what[2 * MAP_NAME + 16], interval[64] = "-";
     map_finding_text(r, f, what, sizeof what);
-    if (f->verdict != MAP_UNSURE)
+    if (known)
         snprintf(interval, sizeof interval, "%+.1f to %+.1f %%", 100 * f->low, 100 * f->high);
     fprintf(out, "%-*s %+8.1f %% ", WHAT, what, 100 * f->first);
     if (groups)
         fprintf(out, "%10s", "");
-    else if (f->verdict == MAP_UNSURE)
+    else if (!known)
         fprintf(out, "%10s", "-");
     else
         fprintf(out, "%+8.1f %%", 100 * f->effect);
-    fprintf(out, "  %20s  %s\n", interval, words[f->verdict]);
-}
-
-/* Suspects that were not slow again are named only if they looked slow. */
-static bool worth(const struct map_record *r, const struct map_finding *f)
-{
-    return f->verdict == MAP_SLOWER || f->first >= r->head.min_effect;
+    fprintf(out, "  %20s  %s\n", interval, verdict_text(f));
 }
 
 static void print_findings(const struct map_record *r, FILE *out)
 {
     bool titled = false;
     for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++) {
-        if (!worth(r, &r->verdicts->all[i]))
+        if (!map_worth(&r->verdicts->all[i], r->head.min_effect))
             continue;
         if (!titled)
             fprintf(out, "%-*s %10s %10s  %20s  %s\n", WHAT, "What", "First", "Again",

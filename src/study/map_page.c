@@ -119,6 +119,13 @@ static void lost(const struct study_map *m, FILE *out)
     fputs(m->lost_count ? "</div>\n" : "", out);
 }
 
+/* Older documents have a verdict on every suspect. */
+static bool node_worth(const struct study_map *m, const struct study_node *n)
+{
+    return n->verdict &&
+           (strcmp(n->verdict, "slower") == 0 || n->effect_percent >= m->min_effect_percent);
+}
+
 static void nodes(const struct study_map *m, FILE *out)
 {
     fputs("<details><summary>All nodes</summary><div class=\"in scroll long\"><table "
@@ -136,7 +143,7 @@ static void nodes(const struct study_map *m, FILE *out)
         number_cell(n->p99_us, "%.2f", out);
         fprintf(out, "<td class=\"n\">%" PRIu64 "</td>", n->pairs);
         text_cell(n->state, out);
-        text_cell(n->verdict, out);
+        text_cell(node_worth(m, n) ? n->verdict : NULL, out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div></details>\n", out);

@@ -215,7 +215,7 @@ static void choose_suspects(struct map_lead *l)
         present += !m->out[i] && group_alive(m->group, i);
     for (uint32_t i = 0; i < count; i++)
         if (!m->out[l->suspects[i]] && group_alive(m->group, l->suspects[i]) &&
-            2 * (kept + 1) <= present)
+            2 * (kept + 2) <= present)
             l->suspects[kept++] = l->suspects[i];
     l->suspect_count = kept;
 }

@@ -169,6 +169,44 @@ def hosts_are_started_by_an_agent_and_named():
     equal(document["pairs_measured"], 6, process)
 
 
+# Makes hosts slow: adds to the device of those before the first word.
+AGENT = '''slow=$1 host=$2; shift 2
+for word; do
+    shift
+    case ",$slow, $word" in *,$host,*--device=null:*) word="$word,extra=4us";; esac
+    set -- "$@" "$word"
+done
+exec "$@"
+'''
+
+
+def hosts_map(count, slow, *args):
+    path = os.path.join(tap.folder(), "map.json")
+    agent = tap.file_with(AGENT)
+    process = run(WEFT, "map", "--hosts", f"n[0-{count - 1}]", "--agent", f"sh {agent} {slow} %h", "-d",
+                  "null:delay=20us", "-n", "30", "--at-once", "1", "--timeout", "60", "--json", path, *args, limit=LIMIT_S)
+    with open(path, encoding="utf-8") as file:
+        return process, schema.read(file.read(), "weft-map")
+
+
+@test
+def three_slow_hosts_of_eight_are_all_named_and_no_other_is_mentioned():
+    for _ in range(4):
+        process, document = hosts_map(8, "n0,n3,n5")
+        if process.code != 5:
+            break
+    else:
+        tap.skip("other work on this machine hid the slow hosts in every attempt")
+    equal(process.code, 3, process)
+    equal(sorted(named(document)), [("node", i, None) for i in (0, 3, 5)], process)
+    for i, node in enumerate(document["nodes"]):
+        check(node["verdict"] == "slower" if i in (0, 3, 5) else node["verdict"] is None or
+              node["effect_percent"] >= 5, node, process)
+    for finding in document["findings"]:
+        check(finding["verdict"] == "slower" or finding["first_percent"] >= 5, finding, process)
+        check(finding["verdict"] != "not again" or finding["high_percent"] < 5, finding, process)
+
+
 @test
 def a_launcher_starts_it_and_one_rank_speaks():
     launcher = shutil.which("mpiexec.hydra")
