@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 static const double NODE_ALPHA = 0.01, PAIR_ALPHA = 0.005;
+/* So much more often a pair of equal ones may be open. */
+static const double OPEN = 10;
 enum { PRIOR = 24, CONTROLS_MIN = 8 };
 
 int finding_add(struct map_finding **all, size_t *count, const struct map_finding *finding)
@@ -44,6 +46,11 @@ struct map_finding finding_of(enum map_kind kind, uint32_t a, uint32_t b, const 
     bool excluded = f.high < expm1(judge->min_effect);
     f.verdict = slower ? MAP_SLOWER : excluded ? MAP_NOT_AGAIN : MAP_UNSURE;
     return f;
+}
+
+bool map_worth(const struct map_finding *f, double min_effect)
+{
+    return f->verdict == MAP_SLOWER || f->first >= min_effect;
 }
 
 /* ---- values by whom they are about ---- */
@@ -175,6 +182,7 @@ static int judge_nodes(struct map_verdicts *v, const struct map_second *second,
             e.count = 0; /* without controls nothing is known to be usual */
         struct map_finding f = finding_of(MAP_NODE, second->suspects[i], MAP_NONE, &judge, &e);
         f.first = expm1(nodes->model->effects[f.a]);
+        f.open = f.verdict == MAP_UNSURE && map_worth(&f, v->min_effect);
         status = finding_add(&v->all, &v->count, &f);
     }
     return status;
@@ -188,6 +196,7 @@ static int note_untested(struct map_verdicts *v, const struct nodes *nodes)
     for (uint32_t node = 0; node < model->nodes && !status; node++) {
         struct map_finding f = {.kind = MAP_NODE,
                                 .verdict = MAP_UNSURE,
+                                .open = true,
                                 .a = node,
                                 .b = MAP_NONE,
                                 .first = expm1(model->effects[node]),
@@ -300,6 +309,9 @@ static int judge_pairs(struct map_verdicts *v, const struct pairs *pairs, struct
     int status = 0;
     lists_fill(lists, again, pair_value, pair_place, pairs);
     double usual = pair_terms(pairs, lists, &judge);
+    struct judge likely = judge;
+    likely.alpha *= OPEN;
+    likely.alpha_all *= OPEN;
     for (size_t i = 0; i < pairs->count && !status; i++) {
         const struct map_pair *pair = &pairs->sorted[i];
         if (!pair->suspect)
@@ -309,6 +321,8 @@ static int judge_pairs(struct map_verdicts *v, const struct pairs *pairs, struct
         e.mean -= usual;
         struct map_finding f = finding_of(MAP_PAIR, pair->a, pair->b, &judge, &e);
         f.first = expm1(pair->first);
+        f.open = f.verdict == MAP_UNSURE && map_worth(&f, v->min_effect) &&
+                 (e.count < JUDGED_MIN || e.mean >= judge_chance(&likely, e.sd, e.count));
         status = finding_add(&v->all, &v->count, &f);
     }
     return status;
@@ -371,17 +385,6 @@ static double tested(const struct map_verdicts *v, size_t cells)
     return v->suspects + share * fmax(0, (double)v->nodes - v->suspects);
 }
 
-bool map_worth(const struct map_finding *f, double min_effect)
-{
-    return f->verdict == MAP_SLOWER || f->first >= min_effect;
-}
-
-bool map_open(const struct map_finding *f, double min_effect)
-{
-    return f->verdict == MAP_UNSURE && map_worth(f, min_effect) &&
-           (f->kind != MAP_PAIR || !(f->effect < min_effect));
-}
-
 int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
               const struct map_second *second, double min_effect)
 {
@@ -408,7 +411,7 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
         qsort(verdicts->all, verdicts->count, sizeof *verdicts->all, worst_first);
     for (size_t i = 0; i < verdicts->count; i++) {
         verdicts->slower += verdicts->all[i].verdict == MAP_SLOWER;
-        verdicts->unsure += map_open(&verdicts->all[i], min_effect);
+        verdicts->unsure += verdicts->all[i].open;
     }
     return 0;
 }

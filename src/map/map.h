@@ -115,6 +115,8 @@ struct map_finding {
     double first;             /* effect in the first stage */
     double effect, low, high; /* what was judged, with its 95 % interval */
     uint32_t cells;           /* that were judged; of a node 0: it was not measured again */
+    bool open; /* it may be slow, and that cannot be told. Of many pairs some always come near
+                * min_effect by chance: open are those that this does not explain so well */
 };
 
 /* Fits the model to the cells of the first stage. Nodes without cells are left out. The cells and
@@ -157,8 +159,7 @@ struct map_second {
 struct map_verdicts {
     struct map_finding *all; /* groups, nodes, pairs: slower ones first within each */
     size_t count, slower;
-    size_t unsure; /* that are worth it: of pairs, those that came out slow again too. Of many pairs
-                    * some always come near min_effect by chance */
+    size_t unsure; /* that are open */
     /* What map_power needs: of the second stage. */
     double noise, min_effect, prior, extra, spread, row_noise, tested;
     uint32_t nodes, suspects, quota, cells_each; /* quota: suspects whatever their effect */
@@ -173,8 +174,6 @@ void map_verdicts_free(struct map_verdicts *verdicts);
 /* Is the finding one to be shown: slower, or slower by min_effect in the first stage? The other
  * suspects only fill the list. */
 bool map_worth(const struct map_finding *finding, double min_effect);
-/* Of those: it may be slow, and that cannot be told. Counted in unsure. */
-bool map_open(const struct map_finding *finding, double min_effect);
 
 /* The probability that a node slower by this fraction would have been named, with the noise seen.
  */

@@ -133,20 +133,25 @@ static int find_times(const struct map_record *r, struct times *times)
     size_t *from = calloc(r->nodes + 1U, sizeof *from);
     double *p50 = calloc(2 * r->first.count + 1, sizeof *p50);
     double *p99 = calloc(2 * r->first.count + 1, sizeof *p99);
-    int status = from && p50 && p99 ? 0 : fail(-ENOMEM, "no memory for %u nodes", r->nodes);
-    for (size_t c = 0; c < r->first.count && !status; c++) {
+    if (!from || !p50 || !p99) {
+        free(from);
+        free(p50);
+        free(p99);
+        return fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    }
+    for (size_t c = 0; c < r->first.count; c++) {
         times[r->first.all[c].a].pairs++;
         times[r->first.all[c].b].pairs++;
     }
-    for (uint32_t i = 0; i < r->nodes && !status; i++)
+    for (uint32_t i = 0; i < r->nodes; i++)
         from[i + 1] = from[i] + times[i].pairs;
-    for (size_t c = 0; c < 2 * r->first.count && !status; c++) {
+    for (size_t c = 0; c < 2 * r->first.count; c++) {
         const struct map_cell *cell = &r->first.all[c / 2];
         size_t at = from[c % 2 ? cell->b : cell->a]++;
         p50[at] = (double)cell->p50_us;
         p99[at] = (double)cell->p99_us;
     }
-    for (uint32_t i = 0; i < r->nodes && !status; i++) {
+    for (uint32_t i = 0; i < r->nodes; i++) {
         size_t first = from[i] - times[i].pairs;
         times[i].p50_us = middle_of(p50 + first, times[i].pairs);
         times[i].p99_us = middle_of(p99 + first, times[i].pairs);
@@ -154,7 +159,7 @@ static int find_times(const struct map_record *r, struct times *times)
     free(from);
     free(p50);
     free(p99);
-    return status;
+    return 0;
 }
 
 static void write_bandwidth(struct json *j, const struct map_record *r, double us)
@@ -185,7 +190,9 @@ static void write_node(struct json *j, const struct map_record *r, const struct 
 static int write_nodes(struct json *j, const struct map_record *r)
 {
     struct times *times = calloc(r->nodes + 1U, sizeof *times);
-    int status = times ? find_times(r, times) : fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    if (!times)
+        return fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    int status = find_times(r, times);
     json_open(j, "nodes", '[');
     for (uint32_t i = 0; i < r->nodes && !status; i++)
         write_node(j, r, times, i);

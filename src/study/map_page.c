@@ -79,6 +79,16 @@ static bool worth(const struct study_map *m, const struct study_finding *f)
     return strcmp(f->verdict, "slower") == 0 || f->first_percent >= m->min_effect_percent;
 }
 
+static const char *nothing(const struct study_map *m)
+{
+    if (!m->power_count)
+        return "<p>Not judged: the map ended early.</p>\n";
+    if (!m->measured)
+        return "<p>Not judged: no pair was measured.</p>\n";
+    return m->code == 4 ? "<p>Not judged: too many ranks were lost.</p>\n"
+                        : "<p>Nothing looked slow.</p>\n";
+}
+
 static void findings(const struct study_map *m, FILE *out)
 {
     size_t shown = 0;
@@ -100,13 +110,11 @@ static void findings(const struct study_map *m, FILE *out)
             fprintf(out, "<td class=\"n\">%+.1f to %+.1f</td>", f->low_percent, f->high_percent);
         else
             fputs("<td class=\"n\">-</td>", out);
-        text_cell(f->verdict, out);
+        bool seldom = strcmp(f->verdict, "cannot tell") == 0 && !isfinite(f->effect_percent);
+        text_cell(seldom ? "cannot tell: measured too seldom again" : f->verdict, out);
         fputs("</tr>\n", out);
     }
-    fputs(shown            ? "</tbody></table></div>\n"
-          : m->power_count ? "<p>Nothing looked slow.</p>\n"
-                           : "<p>Not judged: the map ended early.</p>\n",
-          out);
+    fputs(shown ? "</tbody></table></div>\n" : nothing(m), out);
     for (size_t i = 0; i < m->power_count; i++)
         fprintf(out, "%s%g %%: %.2f",
                 i ? "; " : "<p class=\"sub\">Probability to find a slower node: ",

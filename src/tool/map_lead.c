@@ -360,7 +360,7 @@ static void name_open(const struct map_record *r, char *text, size_t room)
     for (size_t i = 0; i < r->verdicts->count; i++) {
         char what[2 * MAP_NAME + 16];
         const struct map_finding *f = &r->verdicts->all[i];
-        if (!map_open(f, r->head.min_effect) || named == NAMED)
+        if (!f->open || named == NAMED)
             continue;
         map_finding_text(r, f, what, sizeof what);
         int n = snprintf(text + length, room - length, "%s%s", named++ ? ", " : "", what);
@@ -368,6 +368,21 @@ static void name_open(const struct map_record *r, char *text, size_t room)
     }
     if (r->verdicts->unsure > named)
         snprintf(text + length, room - length, " and %zu more", r->verdicts->unsure - named);
+}
+
+static void conclude_good(struct map_record *r)
+{
+    double least = 100 * r->head.min_effect;
+    size_t near = 0;
+    for (size_t i = 0; i < r->verdicts->count; i++)
+        near += r->verdicts->all[i].verdict == MAP_UNSURE &&
+                map_worth(&r->verdicts->all[i], r->head.min_effect);
+    if (near)
+        conclude(r, EXIT_DONE,
+                 "Nothing is slower by %.3g %% or more; pairs of which that is not certain: %zu",
+                 least, near);
+    else
+        conclude(r, EXIT_DONE, "Nothing is slower by %.3g %% or more", least);
 }
 
 /* Whether verdicts could have named a slow node. */
@@ -404,7 +419,7 @@ static void conclude_power(struct map_lead *l)
                  "Cannot tell: a node %.3g %% slower might not have been found; %s%s", 100 * effect,
                  remedy(l), sampled ? ", or more partners" : "");
     } else {
-        conclude(r, EXIT_DONE, "Nothing is slower by %.3g %% or more", 100 * r->head.min_effect);
+        conclude_good(r);
     }
 }
 

@@ -70,6 +70,29 @@ static void traffic_and_drift_are_no_slow_nodes(void **state)
     check_alarms(world, soak ? 1000 : 50, true);
 }
 
+/* Of many pairs some come near again by chance: that must not end a good map with "cannot tell". */
+static void maps_of_equal_nodes_can_be_told(void **state)
+{
+    (void)state;
+    size_t maps = soak ? 1000 : 100;
+    static const uint32_t sizes[] = {24, 64};
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        size_t unsure = 0, near = 0;
+        for (size_t k = 0; k < maps; k++) {
+            struct world world = world_of(sizes[i], 0, 16, 0.05, 9000 + k);
+            struct map_verdicts v;
+            world_map(&world, true, &v);
+            unsure += v.unsure > 0;
+            for (size_t f = 0; f < v.count; f++)
+                near += v.all[f].verdict == MAP_UNSURE && map_worth(&v.all[f], 0.05);
+            map_verdicts_free(&v);
+        }
+        if (unsure * 20 > maps || near < maps)
+            fail_msg("%u nodes: %zu of %zu maps cannot be told; %zu pairs came near", sizes[i],
+                     unsure, maps, near);
+    }
+}
+
 /* ---- slow nodes, pairs, groups ---- */
 
 static void check_power(struct world world, double slow, size_t maps)
@@ -363,6 +386,7 @@ int main(void)
     soak = text && *text == '1';
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_of_equal_nodes_name_none),
+        cmocka_unit_test(maps_of_equal_nodes_can_be_told),
         cmocka_unit_test(traffic_and_drift_are_no_slow_nodes),
         cmocka_unit_test(power_is_what_is_found),
         cmocka_unit_test(a_slow_node_is_named_and_nothing_else),
