@@ -216,8 +216,7 @@ def what_cannot_be_told_says_why_and_what_helps():
             (4, null, "4 ranks are too few"),
             (4, slow, ":3 may be slow; use more ranks"),
             (9, slow + ("--partners", "3+2"), ":3 may be slow; use a larger K2 (--partners K+K2), 4 or more"),
-            (8, null + ("--partners", "2+8"), "use more partners (--partners K+K2)"),
-            (8, ("-d", "null", "-n", "20"), "the clock cannot resolve the medians of 28 of 28 pairs")):
+            (8, null + ("--partners", "2+8"), "use more partners (--partners K+K2)")):
         for _ in range(4):
             process, document = map_of(ranks, *args, code=5)
             if words in document["ending"]["reason"]:
@@ -227,6 +226,15 @@ def what_cannot_be_told_says_why_and_what_helps():
         check(document["ending"]["reason"].startswith("Cannot tell: "), process)
         check(document["ending"]["reason"] in process.out, process)
     check("1 pair in 1 round\n" in map_of(2, *null)[0].out)
+
+
+@test
+def what_the_clock_cannot_resolve_is_not_judged():
+    process, document = map_of(8, "-d", "null", "-n", "20")
+    if document["pairs_unresolved"] < 14:
+        tap.skip("the clock resolves null here: a build with sanitizers, or a slow machine")
+    equal(process.code, 5, process)
+    check(re.search(r"^Cannot tell: the clock cannot resolve the medians of \d+ of 28 pairs; ", process.out, re.M), process)
 
 
 @test
