@@ -138,15 +138,19 @@ double judge_error(const struct judge *judge, double sd, size_t count, double *d
     return sqrt(variance * (1 / (double)count + judge->extra));
 }
 
+double judge_chance(const struct judge *judge, double sd, size_t count)
+{
+    double df, error = judge_error(judge, sd, count, &df);
+    double differ = judge->differ > 0
+                        ? student_bound(fmax(3, judge->differ_df), judge->alpha_all) * judge->differ
+                        : 0;
+    return hypot(student_bound(df, judge->alpha) * error, differ);
+}
+
 double judge_bound(const struct judge *judge, double sd, size_t count)
 {
     if (count < JUDGED_MIN)
         return INFINITY;
-    double df, error = judge_error(judge, sd, count, &df);
-    double chance = student_bound(df, judge->alpha) * error;
-    double differ = judge->differ > 0
-                        ? student_bound(fmax(3, judge->differ_df), judge->alpha_all) * judge->differ
-                        : 0;
     double own = student_bound((double)count - 1, OWN_ALPHA) * sd / sqrt((double)count);
-    return fmax(fmax(hypot(chance, differ), own), judge->min_effect);
+    return fmax(fmax(judge_chance(judge, sd, count), own), judge->min_effect);
 }

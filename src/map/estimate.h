@@ -60,6 +60,10 @@ enum { JUDGED_MIN = 4 }; /* values; with fewer nothing is said */
 /* The error of the estimate, and the degrees of freedom of that. */
 double judge_error(const struct judge *judge, double sd, size_t count, double *df);
 
+/* The smallest mean that neither chance nor what all differ by explains; at least JUDGED_MIN
+ * values. */
+double judge_chance(const struct judge *judge, double sd, size_t count);
+
 /* The smallest mean that counts as slower; infinite with too few values. */
 double judge_bound(const struct judge *judge, double sd, size_t count);
 

@@ -217,7 +217,8 @@ int map_fit(struct map_model *model, const struct map_cells *cells, enum map_met
                                 .metric = metric,
                                 .nodes = cells->nodes,
                                 .groups = group_of ? groups : 1,
-                                .group_of = group_of};
+                                .group_of = group_of,
+                                .min_effect = min_effect};
     for (uint32_t node = 0; group_of && node < cells->nodes; node++)
         if (group_of[node] >= groups)
             return fail(-EINVAL, "node %u is in group %u of %u", node, group_of[node], groups);

@@ -29,6 +29,9 @@ int finding_add(struct map_finding **all, size_t *count, const struct map_findin
 struct map_finding finding_of(enum map_kind kind, uint32_t a, uint32_t b, const struct judge *judge,
                               const struct estimate *estimate);
 
+/* How many of so many nodes are suspect whatever their effect. */
+uint32_t suspects_quota(uint32_t nodes);
+
 /* How nodes are judged in the second stage. */
 struct judge verdicts_judge(const struct map_verdicts *verdicts);
 

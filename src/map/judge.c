@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 static const double NODE_ALPHA = 0.01, PAIR_ALPHA = 0.005;
+/* So much more often a pair of equal ones may be open. */
+static const double OPEN = 10;
 enum { PRIOR = 24, CONTROLS_MIN = 8 };
 
 int finding_add(struct map_finding **all, size_t *count, const struct map_finding *finding)
@@ -41,8 +43,14 @@ struct map_finding finding_of(enum map_kind kind, uint32_t a, uint32_t b, const 
     f.low = expm1(estimate->mean - reach);
     f.high = expm1(estimate->mean + reach);
     bool slower = estimate->mean >= judge_bound(judge, estimate->sd, estimate->count);
-    f.verdict = slower ? MAP_SLOWER : MAP_NOT_AGAIN;
+    bool excluded = f.high < expm1(judge->min_effect);
+    f.verdict = slower ? MAP_SLOWER : excluded ? MAP_NOT_AGAIN : MAP_UNSURE;
     return f;
+}
+
+bool map_worth(const struct map_finding *f, double min_effect)
+{
+    return f->verdict == MAP_SLOWER || f->first >= min_effect;
 }
 
 /* ---- values by whom they are about ---- */
@@ -174,7 +182,30 @@ static int judge_nodes(struct map_verdicts *v, const struct map_second *second,
             e.count = 0; /* without controls nothing is known to be usual */
         struct map_finding f = finding_of(MAP_NODE, second->suspects[i], MAP_NONE, &judge, &e);
         f.first = expm1(nodes->model->effects[f.a]);
+        f.open = f.verdict == MAP_UNSURE && map_worth(&f, v->min_effect);
         status = finding_add(&v->all, &v->count, &f);
+    }
+    return status;
+}
+
+/* Nodes that were slower at first and are no suspects: there were too many, or they are gone. */
+static int note_untested(struct map_verdicts *v, const struct nodes *nodes)
+{
+    const struct map_model *model = nodes->model;
+    int status = 0;
+    for (uint32_t node = 0; node < model->nodes && !status; node++) {
+        struct map_finding f = {.kind = MAP_NODE,
+                                .verdict = MAP_UNSURE,
+                                .open = true,
+                                .a = node,
+                                .b = MAP_NONE,
+                                .first = expm1(model->effects[node]),
+                                .effect = NAN,
+                                .low = NAN,
+                                .high = NAN};
+        if (model->pairs[node] >= ROW_MIN && nodes->list[node] == MAP_NONE &&
+            f.first >= v->min_effect)
+            status = finding_add(&v->all, &v->count, &f);
     }
     return status;
 }
@@ -197,6 +228,8 @@ static int nodes_judge(struct map_verdicts *v, const struct map_model *model,
     }
     if (!status)
         status = judge_nodes(v, second, &nodes, &lists);
+    if (!status)
+        status = note_untested(v, &nodes);
     free(nodes.list);
     lists_close(&lists);
     return status;
@@ -276,6 +309,9 @@ static int judge_pairs(struct map_verdicts *v, const struct pairs *pairs, struct
     int status = 0;
     lists_fill(lists, again, pair_value, pair_place, pairs);
     double usual = pair_terms(pairs, lists, &judge);
+    struct judge likely = judge;
+    likely.alpha *= OPEN;
+    likely.alpha_all *= OPEN;
     for (size_t i = 0; i < pairs->count && !status; i++) {
         const struct map_pair *pair = &pairs->sorted[i];
         if (!pair->suspect)
@@ -285,6 +321,8 @@ static int judge_pairs(struct map_verdicts *v, const struct pairs *pairs, struct
         e.mean -= usual;
         struct map_finding f = finding_of(MAP_PAIR, pair->a, pair->b, &judge, &e);
         f.first = expm1(pair->first);
+        f.open = f.verdict == MAP_UNSURE && map_worth(&f, v->min_effect) &&
+                 (e.count < JUDGED_MIN || e.mean >= judge_chance(&likely, e.sd, e.count));
         status = finding_add(&v->all, &v->count, &f);
     }
     return status;
@@ -319,8 +357,10 @@ static int worst_first(const void *a, const void *b)
         return x->kind < y->kind ? -1 : 1;
     if (x->verdict != y->verdict)
         return x->verdict < y->verdict ? -1 : 1;
-    if (x->effect != y->effect)
-        return x->effect > y->effect ? -1 : 1;
+    double left = isfinite(x->effect) ? x->effect : x->first;
+    double right = isfinite(y->effect) ? y->effect : y->first;
+    if (left != right)
+        return left > right ? -1 : 1;
     return (x->a > y->a) - (x->a < y->a);
 }
 
@@ -352,7 +392,8 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
                                       .spread = model->spread,
                                       .row_noise = model->row_noise,
                                       .nodes = model->measured,
-                                      .suspects = second->suspect_count};
+                                      .suspects = second->suspect_count,
+                                      .quota = suspects_quota(model->measured)};
     verdicts->tested = tested(verdicts, model->cells->count);
     int status = 0;
     for (size_t i = 0; i < model->found_count && !status; i++)
@@ -370,7 +411,7 @@ int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
         qsort(verdicts->all, verdicts->count, sizeof *verdicts->all, worst_first);
     for (size_t i = 0; i < verdicts->count; i++) {
         verdicts->slower += verdicts->all[i].verdict == MAP_SLOWER;
-        verdicts->unsure += verdicts->all[i].verdict == MAP_UNSURE;
+        verdicts->unsure += verdicts->all[i].open;
     }
     return 0;
 }

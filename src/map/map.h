@@ -95,14 +95,15 @@ struct map_model {
     struct map_finding *found; /* slow groups and pairs of groups, and groups that differ */
     size_t found_count;
     uint32_t measured; /* nodes with enough cells */
+    double min_effect; /* a fraction; a node with this effect is suspect */
 };
 
 enum map_kind { MAP_GROUP, MAP_GROUP_PAIR, MAP_NODE, MAP_PAIR };
 
 enum map_verdict {
     MAP_SLOWER,    /* by min_effect or more, and chance does not explain it */
-    MAP_NOT_AGAIN, /* suspect in the first stage, but not slower in the second: load, not link */
-    MAP_UNSURE     /* suspect, but measured too seldom in the second stage */
+    MAP_NOT_AGAIN, /* suspect in the first stage; the second excludes min_effect: it was load */
+    MAP_UNSURE     /* suspect; the second stage does not exclude min_effect, or was too short */
 };
 
 /* Effects are fractions: 0.1 is 10 % slower. Groups are judged by all cells, nodes and pairs by the
@@ -113,7 +114,9 @@ struct map_finding {
     uint32_t a, b;            /* groups or nodes; b is MAP_NONE if there is one */
     double first;             /* effect in the first stage */
     double effect, low, high; /* what was judged, with its 95 % interval */
-    uint32_t cells;
+    uint32_t cells;           /* that were judged; of a node 0: it was not measured again */
+    bool open; /* it may be slow, and that cannot be told. Of many pairs some always come near
+                * min_effect by chance: open are those that this does not explain so well */
 };
 
 /* Fits the model to the cells of the first stage. Nodes without cells are left out. The cells and
@@ -124,8 +127,9 @@ void map_model_free(struct map_model *model);
 
 /* ---- suspects ---- */
 
-/* The highest 5 % of the nodes, at least 4, at most a quarter. list has room for all nodes; returns
- * how many it has now, the slowest first. */
+/* The highest 5 % of the nodes, at least 4, at most a quarter; and all that are slower by
+ * min_effect or more, so long as most nodes are not suspect and two of them can meet while suspects
+ * are measured. list has room for all nodes; returns how many it has now, the slowest first. */
 uint32_t map_suspects(const struct map_model *model, uint32_t *list);
 
 struct map_pair {
@@ -154,10 +158,11 @@ struct map_second {
 /* What is slow, and what could have been found. */
 struct map_verdicts {
     struct map_finding *all; /* groups, nodes, pairs: slower ones first within each */
-    size_t count, slower, unsure;
+    size_t count, slower;
+    size_t unsure; /* that are open */
     /* What map_power needs: of the second stage. */
     double noise, min_effect, prior, extra, spread, row_noise, tested;
-    uint32_t nodes, suspects, cells_each;
+    uint32_t nodes, suspects, quota, cells_each; /* quota: suspects whatever their effect */
 };
 
 /* If nodes are equal, at most 2 % of all maps name anything: 1 % for nodes, 0.5 % for groups and
@@ -165,6 +170,10 @@ struct map_verdicts {
 int map_judge(struct map_verdicts *verdicts, const struct map_model *model,
               const struct map_second *second, double min_effect);
 void map_verdicts_free(struct map_verdicts *verdicts);
+
+/* Is the finding one to be shown: slower, or slower by min_effect in the first stage? The other
+ * suspects only fill the list. */
+bool map_worth(const struct map_finding *finding, double min_effect);
 
 /* The probability that a node slower by this fraction would have been named, with the noise seen.
  */

@@ -13,17 +13,26 @@ static double part(int i)
     return normal_bound(1 - (i + 0.5) / PARTS);
 }
 
-/* Fewer than suspects of the others came out higher. */
+/* The probability that fewer than so many of the others came out higher than value. */
+static double among(const struct map_verdicts *v, double value, uint32_t suspects)
+{
+    double share = normal_below(-value / v->row_noise), above = ((double)v->nodes - 1) * share;
+    double deviation = sqrt(above * (1 - share)) + 1e-9;
+    return normal_below(((double)suspects - 0.5 - above) / deviation);
+}
+
+/* It was suspect: one of the quota, or for its own effect, unless those were too many. */
 static double chosen(const struct map_verdicts *v, double effect)
 {
-    double others = (double)v->nodes - 1, sum = 0;
-    double own = sqrt(fmax(0, v->row_noise * v->row_noise - v->spread * v->spread));
+    double own = sqrt(fmax(0, v->row_noise * v->row_noise - v->spread * v->spread)), sum = 0;
+    double enough = log1p(v->min_effect);
+    bool full = 2 * (v->suspects + 1) + 2 > v->nodes;
     if (v->row_noise <= 0)
         return effect > 0;
     for (int i = 0; i < PARTS; i++) {
-        double share = normal_below(-(effect + own * part(i)) / v->row_noise);
-        double above = others * share, deviation = sqrt(above * (1 - share)) + 1e-9;
-        sum += normal_below(((double)v->suspects - 0.5 - above) / deviation);
+        double value = effect + own * part(i);
+        uint32_t places = value >= enough || v->quota > v->suspects ? v->suspects : v->quota;
+        sum += value >= enough && !full ? 1 : among(v, value, places);
     }
     return sum / PARTS;
 }

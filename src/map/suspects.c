@@ -22,23 +22,32 @@ static int highest_first(const void *a, const void *b)
     return (left->at > right->at) - (left->at < right->at);
 }
 
+/* Suspects whatever their effect. */
+uint32_t suspects_quota(uint32_t nodes)
+{
+    uint32_t quota = (uint32_t)ceil(NODE_SHARE * nodes);
+    quota = quota < NODES_MIN ? NODES_MIN : quota;
+    return quota > nodes / 4 ? nodes / 4 : quota;
+}
+
 uint32_t map_suspects(const struct map_model *model, uint32_t *list)
 {
     struct ranked *ranked = calloc(model->nodes + 1U, sizeof *ranked);
-    uint32_t n = 0, most;
+    uint32_t n = 0, most, count;
     if (!ranked)
         return 0;
     for (uint32_t node = 0; node < model->nodes; node++)
         if (model->pairs[node] >= ROW_MIN)
             ranked[n++] = (struct ranked){model->effects[node], node};
     qsort(ranked, n, sizeof *ranked, highest_first);
-    most = (uint32_t)ceil(NODE_SHARE * n);
-    most = most < NODES_MIN ? NODES_MIN : most;
-    most = most > n / 4 ? n / 4 : most;
-    for (uint32_t i = 0; i < most; i++)
+    count = suspects_quota(n);
+    most = n > 2 ? (n - 2) / 2 : 0;
+    while (count < most && expm1(ranked[count].value) >= model->min_effect)
+        count++;
+    for (uint32_t i = 0; i < count; i++)
         list[i] = ranked[i].at;
     free(ranked);
-    return most;
+    return count;
 }
 
 static struct map_pair pair_of(const struct map_model *model, const struct ranked *ranked,

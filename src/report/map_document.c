@@ -96,16 +96,80 @@ static void write_schedule(struct json *j, const struct map_record *r)
     json_close(j, '}');
 }
 
-/* What was judged of a node; NULL: it was not suspect. */
+/* What is to be said of a node; NULL: it never looked slow. */
 static const struct map_finding *judged(const struct map_record *r, uint32_t node)
 {
     for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++)
-        if (r->verdicts->all[i].kind == MAP_NODE && r->verdicts->all[i].a == node)
+        if (r->verdicts->all[i].kind == MAP_NODE && r->verdicts->all[i].a == node &&
+            map_worth(&r->verdicts->all[i], r->head.min_effect))
             return &r->verdicts->all[i];
     return NULL;
 }
 
-static void write_node(struct json *j, const struct map_record *r, uint32_t i)
+/* Times of a node: the medians of those of its pairs. */
+struct times {
+    uint32_t pairs;
+    double p50_us, p99_us;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double middle_of(double *values, size_t count)
+{
+    if (!count)
+        return NAN;
+    qsort(values, count, sizeof *values, by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* Each pair counts at both its nodes: the pairs of a node one after the other, then their middle.
+ */
+static int find_times(const struct map_record *r, struct times *times)
+{
+    size_t *from = calloc(r->nodes + 1U, sizeof *from);
+    double *p50 = calloc(2 * r->first.count + 1, sizeof *p50);
+    double *p99 = calloc(2 * r->first.count + 1, sizeof *p99);
+    if (!from || !p50 || !p99) {
+        free(from);
+        free(p50);
+        free(p99);
+        return fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    }
+    for (size_t c = 0; c < r->first.count; c++) {
+        times[r->first.all[c].a].pairs++;
+        times[r->first.all[c].b].pairs++;
+    }
+    for (uint32_t i = 0; i < r->nodes; i++)
+        from[i + 1] = from[i] + times[i].pairs;
+    for (size_t c = 0; c < 2 * r->first.count; c++) {
+        const struct map_cell *cell = &r->first.all[c / 2];
+        size_t at = from[c % 2 ? cell->b : cell->a]++;
+        p50[at] = (double)cell->p50_us;
+        p99[at] = (double)cell->p99_us;
+    }
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        size_t first = from[i] - times[i].pairs;
+        times[i].p50_us = middle_of(p50 + first, times[i].pairs);
+        times[i].p99_us = middle_of(p99 + first, times[i].pairs);
+    }
+    free(from);
+    free(p50);
+    free(p99);
+    return 0;
+}
+
+static void write_bandwidth(struct json *j, const struct map_record *r, double us)
+{
+    if (map_is_rate(&r->head))
+        json_number(j, "mb_per_s", map_mb_per_s(r->head.size, us));
+}
+
+static void write_node(struct json *j, const struct map_record *r, const struct times *times,
+                       uint32_t i)
 {
     const struct map_model *m = r->model;
     const struct map_finding *f = judged(r, i);
@@ -114,24 +178,31 @@ static void write_node(struct json *j, const struct map_record *r, uint32_t i)
     json_text(j, "name", r->names[i]);
     json_text(j, "group", r->groups > 1 ? r->group_names[r->group_of[i]] : NULL);
     json_text(j, "state", r->struck[i] ? "lost" : "present");
-    json_count(j, "pairs", m ? m->pairs[i] : 0);
+    json_count(j, "pairs", times[i].pairs);
     json_number(j, "effect_percent", known ? 100 * expm1(m->effects[i]) : NAN);
-    json_number(j, "p50_us", map_share(&r->histograms[i], 0.5));
-    json_number(j, "p99_us", map_share(&r->histograms[i], 0.99));
+    json_number(j, "p50_us", times[i].p50_us);
+    json_number(j, "p99_us", times[i].p99_us);
+    write_bandwidth(j, r, times[i].p50_us);
     json_text(j, "verdict", f ? map_verdict_words[f->verdict] : NULL);
     json_close(j, '}');
 }
 
-static void write_nodes(struct json *j, const struct map_record *r)
+static int write_nodes(struct json *j, const struct map_record *r)
 {
+    struct times *times = calloc(r->nodes + 1U, sizeof *times);
+    if (!times)
+        return fail(-ENOMEM, "no memory for %u nodes", r->nodes);
+    int status = find_times(r, times);
     json_open(j, "nodes", '[');
-    for (uint32_t i = 0; i < r->nodes; i++)
-        write_node(j, r, i);
+    for (uint32_t i = 0; i < r->nodes && !status; i++)
+        write_node(j, r, times, i);
+    free(times);
     json_close(j, ']');
     json_open(j, "groups", '[');
     for (uint32_t i = 0; i < r->groups && r->groups > 1; i++)
         json_text(j, NULL, r->group_names[i]);
     json_close(j, ']');
+    return status;
 }
 
 static int by_time(const void *a, const void *b)
@@ -140,7 +211,7 @@ static int by_time(const void *a, const void *b)
     return (x->p50_us < y->p50_us) - (x->p50_us > y->p50_us);
 }
 
-static void write_cell(struct json *j, const struct map_cell *c)
+static void write_cell(struct json *j, const struct map_record *r, const struct map_cell *c)
 {
     json_open(j, NULL, '{');
     json_count(j, "a", c->a);
@@ -151,6 +222,7 @@ static void write_cell(struct json *j, const struct map_cell *c)
     json_number(j, "p50_us", (double)c->p50_us);
     json_number(j, "p99_us", (double)c->p99_us);
     json_number(j, "max_us", (double)c->max_us);
+    write_bandwidth(j, r, (double)c->p50_us);
     json_close(j, '}');
 }
 
@@ -166,12 +238,13 @@ static int write_pairs(struct json *j, const struct map_record *r)
         qsort(order, count, sizeof *order, by_time);
         count = count < MAP_WORST_PAIRS ? count : MAP_WORST_PAIRS;
     }
+    json_count(j, "pairs_planned", r->planned);
     json_count(j, "pairs_measured", r->first.count);
     json_count(j, "pairs_unresolved", r->unresolved);
     json_number(j, "resolution_us", r->unresolved ? (double)r->resolution_us : NAN);
     json_open(j, "pairs", '[');
     for (size_t i = 0; i < count; i++)
-        write_cell(j, &order[i]);
+        write_cell(j, r, &order[i]);
     json_close(j, ']');
     free(order);
     return 0;
@@ -182,6 +255,8 @@ static void write_findings(struct json *j, const struct map_record *r)
     json_open(j, "findings", '[');
     for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++) {
         const struct map_finding *f = &r->verdicts->all[i];
+        if (!map_worth(f, r->head.min_effect))
+            continue;
         json_open(j, NULL, '{');
         json_text(j, "kind", map_kind_words[f->kind]);
         json_count(j, "a", f->a);
@@ -215,22 +290,19 @@ static void write_model(struct json *j, const struct map_record *r)
     json_close(j, '}');
 }
 
-/* Of the whole map; every sample was counted at two nodes. */
 static void write_histogram(struct json *j, const struct map_record *r)
 {
     json_open(j, "histogram", '[');
     for (size_t bucket = 0; bucket < MAP_BUCKETS; bucket++) {
         double low, high;
-        uint64_t count = 0;
-        for (uint32_t i = 0; i < r->nodes; i++)
-            count += r->histograms[i].buckets[bucket];
+        uint64_t count = r->histogram.buckets[bucket];
         if (!count)
             continue;
         map_bounds(bucket, &low, &high);
         json_open(j, NULL, '{');
         json_number(j, "low_us", low);
         json_number(j, "high_us", high);
-        json_count(j, "count", count / 2);
+        json_count(j, "count", count);
         json_close(j, '}');
     }
     json_close(j, ']');
@@ -262,8 +334,9 @@ static int write_document(const struct map_record *r, FILE *out)
     json_open(&j, NULL, '{');
     write_head(&j, r);
     write_schedule(&j, r);
-    write_nodes(&j, r);
-    int status = write_pairs(&j, r);
+    int status = write_nodes(&j, r);
+    if (!status)
+        status = write_pairs(&j, r);
     write_findings(&j, r);
     write_model(&j, r);
     write_histogram(&j, r);
@@ -281,13 +354,17 @@ static int write_document(const struct map_record *r, FILE *out)
 
 static int write_csv(const struct map_record *r, FILE *out)
 {
-    fputs("a,b,round,count,min_us,p50_us,p99_us,max_us\n", out);
+    fprintf(out, "a,b,round,count,min_us,p50_us,p99_us,max_us%s\n",
+            map_is_rate(&r->head) ? ",mb_per_s" : "");
     for (size_t i = 0; i < r->first.count; i++) {
         const struct map_cell *c = &r->first.all[i];
         csv_field(out, r->names[c->a], strlen(r->names[c->a]));
         csv_field(out, r->names[c->b], strlen(r->names[c->b]));
-        fprintf(out, "%u,%u,%.4f,%.4f,%.4f,%.4f\n", c->round, c->count, (double)c->min_us,
+        fprintf(out, "%u,%u,%.4f,%.4f,%.4f,%.4f", c->round, c->count, (double)c->min_us,
                 (double)c->p50_us, (double)c->p99_us, (double)c->max_us);
+        if (map_is_rate(&r->head))
+            fprintf(out, ",%.3f", map_mb_per_s(r->head.size, (double)c->p50_us));
+        fputc('\n', out);
     }
     return 0;
 }

@@ -23,18 +23,42 @@ static void print_head(const struct map_record *r, FILE *out)
     fprintf(out, "%u ranks on %u host%s", r->nodes, r->hosts, r->hosts == 1 ? "" : "s");
     if (r->groups > 1)
         fprintf(out, " in %u groups", r->groups);
-    fprintf(out, " (%s%s), %s, %s of %s, %zu pairs in %u rounds", h->how,
-            h->trusted ? "" : ", no secret", h->device, h->test, size, r->first.count,
-            r->plan.rounds);
+    fprintf(out, " (%s%s), %s, %s of %s, %zu", h->how, h->trusted ? "" : ", no secret", h->device,
+            h->test, size, r->first.count);
+    if (r->first.count < r->planned)
+        fprintf(out, " of %zu pair%s", r->planned, r->planned == 1 ? "" : "s");
+    else
+        fprintf(out, " pair%s in %u round%s", r->first.count == 1 ? "" : "s", r->plan.rounds,
+                r->plan.rounds == 1 ? "" : "s");
     if (r->plan.turns > 1)
         fprintf(out, ", %u at once", r->plan.at_once);
     fputc('\n', out);
 }
 
+/* The slowest pair has the least bandwidth. */
+static void print_bandwidth(const struct map_record *r, const float *medians, size_t count,
+                            FILE *out)
+{
+    uint64_t size = r->head.size;
+    if (map_is_rate(&r->head))
+        fprintf(out, "Pairs, bandwidth: p50 %.2f MB/s (%.2f to %.2f)\n",
+                map_mb_per_s(size, (double)medians[count / 2]),
+                map_mb_per_s(size, (double)medians[count - 1]),
+                map_mb_per_s(size, (double)medians[0]));
+}
+
+/* Steps of the histogram are coarse: within what the pairs themselves have. */
+static double share_of_all(const struct map_record *r, double share, double least)
+{
+    double most = least;
+    for (size_t i = 0; i < r->first.count; i++)
+        most = fmax(most, (double)r->first.all[i].max_us);
+    return fmin(most, fmax(least, map_share(&r->histogram, share)));
+}
+
 /* All pairs together. */
 static int print_pairs(const struct map_record *r, FILE *out)
 {
-    struct map_histogram all = {{0}};
     char text[4][32];
     size_t count = r->first.count;
     float *medians = malloc((count + 1) * sizeof *medians);
@@ -42,20 +66,18 @@ static int print_pairs(const struct map_record *r, FILE *out)
         return fail(-ENOMEM, "no memory for %zu pairs", count);
     for (size_t i = 0; i < count; i++)
         medians[i] = r->first.all[i].p50_us;
-    for (uint32_t i = 0; i < r->nodes; i++)
-        for (size_t k = 0; k < MAP_BUCKETS; k++)
-            all.buckets[k] += r->histograms[i].buckets[k];
     qsort(medians, count, sizeof *medians, by_float);
     if (count) {
         unit_us((double)medians[count / 2], text[0], sizeof text[0]);
         unit_us((double)medians[0], text[1], sizeof text[1]);
         unit_us((double)medians[count - 1], text[2], sizeof text[2]);
-        unit_us(map_share(&all, 0.99), text[3], sizeof text[3]);
+        unit_us(share_of_all(r, 0.99, (double)medians[count / 2]), text[3], sizeof text[3]);
         fprintf(out, "Pairs, %s: p50 %s us (%s to %s), p99 %s us", r->head.time, text[0], text[1],
                 text[2], text[3]);
         if (r->model)
             fprintf(out, "; noise of a pair %.1f %%", 100 * r->model->noise);
         fputc('\n', out);
+        print_bandwidth(r, medians, count, out);
     }
     if (r->unresolved) {
         unit_us((double)r->resolution_us, text[0], sizeof text[0]);
@@ -96,37 +118,39 @@ static int print_heat(const struct map_record *r, uint32_t columns, FILE *out)
 
 /* ---- what is slow ---- */
 
+static const char *verdict_text(const struct map_finding *f)
+{
+    if (f->verdict == MAP_SLOWER)
+        return "slower";
+    if (f->verdict == MAP_NOT_AGAIN)
+        return f->kind == MAP_NODE ? "not again: load, not the node" : "not again: load, not link";
+    if (f->kind == MAP_NODE && !f->cells)
+        return "slower at first, not measured again";
+    return isfinite(f->effect) ? "cannot tell" : "cannot tell: measured too seldom again";
+}
+
 static void print_finding(const struct map_record *r, const struct map_finding *f, FILE *out)
 {
-    static const char *const words[] = {[MAP_SLOWER] = "slower",
-                                        [MAP_NOT_AGAIN] = "not again: load, not link",
-                                        [MAP_UNSURE] = "cannot tell: measured too seldom again"};
-    bool groups = f->kind == MAP_GROUP || f->kind == MAP_GROUP_PAIR;
+    bool groups = f->kind == MAP_GROUP || f->kind == MAP_GROUP_PAIR, known = isfinite(f->effect);
     char what[2 * MAP_NAME + 16], interval[64] = "-";
     map_finding_text(r, f, what, sizeof what);
-    if (f->verdict != MAP_UNSURE)
+    if (known)
         snprintf(interval, sizeof interval, "%+.1f to %+.1f %%", 100 * f->low, 100 * f->high);
     fprintf(out, "%-*s %+8.1f %% ", WHAT, what, 100 * f->first);
     if (groups)
         fprintf(out, "%10s", "");
-    else if (f->verdict == MAP_UNSURE)
+    else if (!known)
         fprintf(out, "%10s", "-");
     else
         fprintf(out, "%+8.1f %%", 100 * f->effect);
-    fprintf(out, "  %20s  %s\n", interval, words[f->verdict]);
-}
-
-/* Suspects that were not slow again are named only if they looked slow. */
-static bool worth(const struct map_record *r, const struct map_finding *f)
-{
-    return f->verdict == MAP_SLOWER || f->first >= r->head.min_effect;
+    fprintf(out, "  %20s  %s\n", interval, verdict_text(f));
 }
 
 static void print_findings(const struct map_record *r, FILE *out)
 {
     bool titled = false;
     for (size_t i = 0; r->verdicts && i < r->verdicts->count; i++) {
-        if (!worth(r, &r->verdicts->all[i]))
+        if (!map_worth(&r->verdicts->all[i], r->head.min_effect))
             continue;
         if (!titled)
             fprintf(out, "%-*s %10s %10s  %20s  %s\n", WHAT, "What", "First", "Again",
@@ -150,14 +174,16 @@ static void print_lost(const struct map_record *r, FILE *out)
 
 static void print_power(const struct map_record *r, FILE *out)
 {
-    if (!r->verdicts)
+    if (!r->verdicts || !r->first.count)
         return;
-    fprintf(out,
-            "A node %.0f %% slower would be found with probability %.2f; %.0f %%: %.2f; "
-            "%.0f %%: %.2f\n",
-            200 * r->head.min_effect, map_power(r->verdicts, 2 * r->head.min_effect),
-            300 * r->head.min_effect, map_power(r->verdicts, 3 * r->head.min_effect),
-            100 * r->head.min_effect, map_power(r->verdicts, r->head.min_effect));
+    for (int times = 1; times <= 3; times++) {
+        double effect = times * r->head.min_effect;
+        fprintf(out,
+                times == 1 ? "A node %.3g %% slower would be found with probability %.2f"
+                           : "; %.3g %%: %.2f",
+                100 * effect, map_power(r->verdicts, effect));
+    }
+    fputc('\n', out);
     if (r->plan.rounds + 1 < r->plan.ranks)
         fputs("A single slow pair could not be found: that needs all pairs\n", out);
 }

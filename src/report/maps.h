@@ -7,18 +7,26 @@
 #include "map/map.h"
 #include "report/report.h"
 
-/* Histograms of maps are compact, 16 steps an octave: there may be very many of them. */
+#include <string.h>
+
+/* Ranks send histograms that are compact, 16 steps an octave. */
 enum { MAP_SHIFT = 5, MAP_BUCKETS = STATS_BUCKETS >> MAP_SHIFT };
 enum { MAP_NAME = 96, MAP_REASON = 160, MAP_ALL_PAIRS = 256, MAP_WORST_PAIRS = 1000 };
 
 struct map_histogram {
-    uint32_t buckets[MAP_BUCKETS];
+    uint64_t buckets[MAP_BUCKETS];
 };
 
 /* From low up to, not including, high. */
 void map_bounds(size_t bucket, double *low_us, double *high_us);
 /* The value that a share of the samples does not exceed; not a number if there are none. */
 double map_share(const struct map_histogram *histogram, double share);
+
+/* 10^6 bytes per second, of operations of this size and time. */
+static inline double map_mb_per_s(uint64_t size, double us)
+{
+    return (double)size / us;
+}
 
 /* A rank that was struck, or two that could not measure (b is MAP_NONE: one rank). */
 struct map_lost {
@@ -43,6 +51,12 @@ struct map_head {
     double min_effect;
 };
 
+/* Its times are the inverse of a bandwidth. */
+static inline bool map_is_rate(const struct map_head *head)
+{
+    return strcmp(head->time, "latency") != 0;
+}
+
 /* All that is known at the end. model and verdicts may be NULL: there was not enough for them. */
 struct map_record {
     struct map_head head;
@@ -53,9 +67,10 @@ struct map_record {
     uint32_t *group_of;
     bool *struck; /* per node */
     struct map_cells first, second, third;
-    size_t unresolved;                /* of the first: the clock does not resolve their medians, */
-    float resolution_us;              /* and they count as so long */
-    struct map_histogram *histograms; /* per node */
+    size_t planned;                 /* pairs of the first */
+    size_t unresolved;              /* of the first: the clock does not resolve their medians, */
+    float resolution_us;            /* and they count as so long */
+    struct map_histogram histogram; /* of the first */
     const struct map_model *model;
     const struct map_verdicts *verdicts;
     struct map_lost *lost; /* ranks, then pairs */

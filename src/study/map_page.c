@@ -46,8 +46,12 @@ static void headline(const struct study_map *m, FILE *out)
     map_subject(m, out);
     html_print(out, "; %s; started by %s%s, %s", m->form, m->muster,
                m->trusted ? "" : " (no secret)", m->begun);
-    fprintf(out, "</p>\n<p class=\"sub\">%" PRIu64 " pairs in %" PRIu64 " rounds", m->measured,
-            m->rounds);
+    fprintf(out, "</p>\n<p class=\"sub\">%" PRIu64, m->measured);
+    if (m->measured < m->planned)
+        fprintf(out, " of %" PRIu64 " pair%s", m->planned, m->planned == 1 ? "" : "s");
+    else
+        fprintf(out, " pair%s in %" PRIu64 " round%s", m->measured == 1 ? "" : "s", m->rounds,
+                m->rounds == 1 ? "" : "s");
     if (isfinite(m->noise_percent))
         fprintf(out, "; noise of a pair %.1f %%", m->noise_percent);
     fputs("</p>\n", out);
@@ -75,6 +79,16 @@ static bool worth(const struct study_map *m, const struct study_finding *f)
     return strcmp(f->verdict, "slower") == 0 || f->first_percent >= m->min_effect_percent;
 }
 
+static const char *nothing(const struct study_map *m)
+{
+    if (!m->power_count)
+        return "<p>Not judged: the map ended early.</p>\n";
+    if (!m->measured)
+        return "<p>Not judged: no pair was measured.</p>\n";
+    return m->code == 4 ? "<p>Not judged: too many ranks were lost.</p>\n"
+                        : "<p>Nothing looked slow.</p>\n";
+}
+
 static void findings(const struct study_map *m, FILE *out)
 {
     size_t shown = 0;
@@ -96,10 +110,11 @@ static void findings(const struct study_map *m, FILE *out)
             fprintf(out, "<td class=\"n\">%+.1f to %+.1f</td>", f->low_percent, f->high_percent);
         else
             fputs("<td class=\"n\">-</td>", out);
-        text_cell(f->verdict, out);
+        bool seldom = strcmp(f->verdict, "cannot tell") == 0 && !isfinite(f->effect_percent);
+        text_cell(seldom ? "cannot tell: measured too seldom again" : f->verdict, out);
         fputs("</tr>\n", out);
     }
-    fputs(shown ? "</tbody></table></div>\n" : "<p>Nothing looked slow.</p>\n", out);
+    fputs(shown ? "</tbody></table></div>\n" : nothing(m), out);
     for (size_t i = 0; i < m->power_count; i++)
         fprintf(out, "%s%g %%: %.2f",
                 i ? "; " : "<p class=\"sub\">Probability to find a slower node: ",
@@ -119,13 +134,22 @@ static void lost(const struct study_map *m, FILE *out)
     fputs(m->lost_count ? "</div>\n" : "", out);
 }
 
+/* Older documents have a verdict on every suspect. */
+static bool node_worth(const struct study_map *m, const struct study_node *n)
+{
+    return n->verdict &&
+           (strcmp(n->verdict, "slower") == 0 || n->effect_percent >= m->min_effect_percent);
+}
+
 static void nodes(const struct study_map *m, FILE *out)
 {
+    bool rate = strcmp(m->time, "latency") != 0;
     fputs("<details><summary>All nodes</summary><div class=\"in scroll long\"><table "
           "class=\"results\"><thead><tr><th>Node</th><th>Group</th><th class=\"n\">Effect[%]</th>"
-          "<th class=\"n\">p50[us]</th><th class=\"n\">p99[us]</th><th class=\"n\">Pairs</th>"
-          "<th>State</th><th>Verdict</th></tr></thead><tbody>\n",
+          "<th class=\"n\">p50[us]</th><th class=\"n\">p99[us]</th>",
           out);
+    fputs(rate ? "<th class=\"n\">MB/s</th>" : "", out);
+    fputs("<th class=\"n\">Pairs</th><th>State</th><th>Verdict</th></tr></thead><tbody>\n", out);
     for (size_t i = 0; i < m->node_count; i++) {
         const struct study_node *n = &m->nodes[i];
         fputs("<tr>", out);
@@ -134,9 +158,11 @@ static void nodes(const struct study_map *m, FILE *out)
         number_cell(n->effect_percent, "%+.1f", out);
         number_cell(n->p50_us, "%.2f", out);
         number_cell(n->p99_us, "%.2f", out);
+        if (rate) /* bytes per microsecond */
+            number_cell((double)m->size / n->p50_us, "%.2f", out);
         fprintf(out, "<td class=\"n\">%" PRIu64 "</td>", n->pairs);
         text_cell(n->state, out);
-        text_cell(n->verdict, out);
+        text_cell(node_worth(m, n) ? n->verdict : NULL, out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div></details>\n", out);

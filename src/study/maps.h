@@ -40,6 +40,7 @@ struct study_power {
 struct study_map {
     const char *path, *begun, *test, *time, *device, *form, *muster, *seed, *weft;
     uint64_t size, ranks, hosts, rounds, measured;
+    uint64_t planned; /* pairs; 0: not known */
     bool trusted;
     double noise_percent, min_effect_percent;
     struct study_node *nodes;

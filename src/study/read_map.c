@@ -145,6 +145,11 @@ static int read_head(struct reader *r, const json_t *root, struct study_map *m)
         status = read_member(r, root, "", "schedule", schedule_fields, m);
     if (!status)
         status = read_member(r, root, "", "model", model_fields, m);
+    /* Older documents do not have it. */
+    const json_t *planned = json_object_get(root, "pairs_planned");
+    if (!status && planned && (!json_is_integer(planned) || json_integer_value(planned) < 0))
+        return reader_wrong(r, "", "pairs_planned", "is not a whole number in range");
+    m->planned = planned ? (uint64_t)json_integer_value(planned) : 0;
     return status ? status : read_member(r, root, "", "ending", ending_fields, m);
 }
 

@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double power_wanted = 0.8;
+/* Measurements of a suspect for a verdict; with fewer ranks it has fewer healthy partners. */
+enum { VERDICT_LEAST = 4, RANKS_LEAST = 5 };
 
 int map_lead_open(struct map_lead *l, const struct map_rank *rank)
 {
@@ -22,10 +25,8 @@ int map_lead_open(struct map_lead *l, const struct map_rank *rank)
     r->group_names = calloc(nodes + 1U, sizeof *r->group_names);
     r->group_of = calloc(nodes + 1U, sizeof *r->group_of);
     r->struck = calloc(nodes + 1U, sizeof *r->struck);
-    r->histograms = calloc(nodes + 1U, sizeof *r->histograms);
     l->suspects = calloc(nodes + 1U, sizeof *l->suspects);
-    if (!r->names || !r->group_names || !r->group_of || !r->struck || !r->histograms ||
-        !l->suspects)
+    if (!r->names || !r->group_names || !r->group_of || !r->struck || !l->suspects)
         return fail(-ENOMEM, "no memory for a map of %u ranks", nodes);
     return 0;
 }
@@ -44,7 +45,6 @@ void map_lead_close(struct map_lead *l)
     free(r->group_names);
     free(r->group_of);
     free(r->struck);
-    free(r->histograms);
     free(r->lost);
     free(l->suspects);
     free(l->pairs);
@@ -158,8 +158,7 @@ static int take_cell(struct map_lead *l, const struct map_value *v)
     }
     for (uint32_t i = 0; i < v->entries && !status && l->rank->at.stage == MAP_FIRST; i++) {
         uint32_t bucket = v->list[i].bucket < MAP_BUCKETS ? v->list[i].bucket : MAP_BUCKETS - 1;
-        r->histograms[cell.a].buckets[bucket] += v->list[i].count;
-        r->histograms[cell.b].buckets[bucket] += v->list[i].count;
+        r->histogram.buckets[bucket] += v->list[i].count;
     }
     return status;
 }
@@ -215,7 +214,7 @@ static void choose_suspects(struct map_lead *l)
         present += !m->out[i] && group_alive(m->group, i);
     for (uint32_t i = 0; i < count; i++)
         if (!m->out[l->suspects[i]] && group_alive(m->group, l->suspects[i]) &&
-            2 * (kept + 1) <= present)
+            2 * (kept + 2) <= present)
             l->suspects[kept++] = l->suspects[i];
     l->suspect_count = kept;
 }
@@ -299,30 +298,144 @@ static uint32_t count_struck(const struct map_record *r)
     return count;
 }
 
-static void conclude(struct map_record *r, int code, const char *format, double number)
+/* Ranks of one host do not meet, unless there is one. */
+static bool may_meet(const struct map_rank *m, uint32_t a, uint32_t b)
 {
-    r->code = code;
-    snprintf(r->ending, sizeof r->ending, format, number);
+    return m->one_host || strcmp(group_node(m->group, a), group_node(m->group, b)) != 0;
 }
 
-/* Names nothing: could it have? */
-static void conclude_nothing(struct map_record *r, uint32_t struck)
+/* How many pairs the first stage was to measure. */
+static size_t pairs_planned(const struct map_rank *m, bool shared)
 {
-    double effect = 2 * r->head.min_effect;
-    if (struck)
-        conclude(r, EXIT_UNSURE, "Cannot tell: nothing is slow, but ranks were lost: %.0f", struck);
-    else if (!r->verdicts)
-        conclude(r, EXIT_UNSURE, "Cannot tell: too few pairs were measured", 0);
-    else if (r->verdicts->unsure)
-        conclude(r, EXIT_UNSURE, "Cannot tell: suspects that were measured too seldom again: %.0f",
-                 (double)r->verdicts->unsure);
-    else if (!(map_power(r->verdicts, effect) >= power_wanted))
-        conclude(r, EXIT_UNSURE,
-                 "Cannot tell: a node %g %% slower might not have been found; more partners or a "
-                 "longer --slot find it",
-                 100 * effect);
+    const struct map_plan *plan = &m->plan;
+    bool all = plan->rounds + 1 >= plan->ranks;
+    size_t n = plan->ranks, count = 0;
+    if (!shared)
+        return all ? n * (n - 1) / 2 : plan->rounds * (n / 2);
+    for (uint32_t a = 0; a < n && all; a++)
+        for (uint32_t b = a + 1; b < n; b++)
+            count += may_meet(m, a, b);
+    for (uint32_t round = 0; round < plan->rounds && !all; round++)
+        for (uint32_t a = 0; a < n; a++) {
+            uint32_t turn, b = map_partner(plan, round, a, &turn);
+            count += b != MAP_NONE && a < b && may_meet(m, a, b);
+        }
+    return count;
+}
+
+__attribute__((format(printf, 3, 4))) static void conclude(struct map_record *r, int code,
+                                                           const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    r->code = code;
+    vsnprintf(r->ending, sizeof r->ending, format, args);
+    va_end(args);
+}
+
+/* ---- nothing is named: could it have been? ---- */
+
+/* What would tell more. */
+static const char *remedy(const struct map_lead *l)
+{
+    const struct map_rank *m = l->rank;
+    const struct map_verdicts *v = l->record.verdicts;
+    uint32_t again = m->request->again;
+    if (!m->again.ranks || v->cells_each < VERDICT_LEAST)
+        return again && again < VERDICT_LEAST ? "use a larger K2 (--partners K+K2), 4 or more"
+                                              : "use more ranks";
+    if (l->record.head.iterations)
+        return again > m->again.rounds
+                   ? "use more iterations (-n)"
+                   : "use more iterations (-n) or a larger K2 (--partners K+K2)";
+    return again > m->again.rounds ? "use a longer --slot"
+                                   : "use a longer --slot or a larger K2 (--partners K+K2)";
+}
+
+/* The first ones by name. */
+static void name_open(const struct map_record *r, char *text, size_t room)
+{
+    enum { NAMED = 3 };
+    size_t named = 0, length = 0;
+    for (size_t i = 0; i < r->verdicts->count; i++) {
+        char what[2 * MAP_NAME + 16];
+        const struct map_finding *f = &r->verdicts->all[i];
+        if (!f->open || named == NAMED)
+            continue;
+        map_finding_text(r, f, what, sizeof what);
+        int n = snprintf(text + length, room - length, "%s%s", named++ ? ", " : "", what);
+        length += n > 0 && (size_t)n < room - length ? (size_t)n : 0;
+    }
+    if (r->verdicts->unsure > named)
+        snprintf(text + length, room - length, " and %zu more", r->verdicts->unsure - named);
+}
+
+static void conclude_good(struct map_record *r)
+{
+    double least = 100 * r->head.min_effect;
+    size_t near = 0;
+    for (size_t i = 0; i < r->verdicts->count; i++)
+        near += r->verdicts->all[i].verdict == MAP_UNSURE &&
+                map_worth(&r->verdicts->all[i], r->head.min_effect);
+    if (near)
+        conclude(r, EXIT_DONE,
+                 "Nothing is slower by %.3g %% or more; pairs of which that is not certain: %zu",
+                 least, near);
     else
-        conclude(r, EXIT_DONE, "Nothing is slower by %g %% or more", 100 * r->head.min_effect);
+        conclude(r, EXIT_DONE, "Nothing is slower by %.3g %% or more", least);
+}
+
+/* Whether verdicts could have named a slow node. */
+static void conclude_power(struct map_lead *l)
+{
+    struct map_record *r = &l->record;
+    const struct map_verdicts *v = r->verdicts;
+    double effect = 2 * r->head.min_effect;
+    char names[320] = "";
+    if (v->unsure) {
+        name_open(r, names, sizeof names);
+        conclude(r, EXIT_UNSURE, "Cannot tell: %s may be slow; %s", names, remedy(l));
+    } else if (2 * r->unresolved >= r->first.count) {
+        conclude(r, EXIT_UNSURE,
+                 "Cannot tell: the clock cannot resolve the medians of %zu of %zu pairs; measure "
+                 "something longer, such as a larger --size",
+                 r->unresolved, r->first.count);
+    } else if (r->nodes < RANKS_LEAST) {
+        conclude(r, EXIT_UNSURE,
+                 "Cannot tell: %u ranks are too few to find a slow one; use %d or more", r->nodes,
+                 RANKS_LEAST);
+    } else if (v->nodes < RANKS_LEAST) {
+        conclude(r, EXIT_UNSURE,
+                 "Cannot tell: fewer than %d ranks were measured in 3 pairs or more; use more "
+                 "partners (--partners K+K2)",
+                 RANKS_LEAST);
+    } else if (v->cells_each < VERDICT_LEAST) {
+        conclude(r, EXIT_UNSURE,
+                 "Cannot tell: suspects were measured again %u times, and a verdict needs %d; %s",
+                 v->cells_each, VERDICT_LEAST, remedy(l));
+    } else if (!(map_power(v, effect) >= power_wanted)) {
+        bool sampled = r->plan.rounds + 1 < r->plan.ranks;
+        conclude(r, EXIT_UNSURE,
+                 "Cannot tell: a node %.3g %% slower might not have been found; %s%s", 100 * effect,
+                 remedy(l), sampled ? ", or more partners" : "");
+    } else {
+        conclude_good(r);
+    }
+}
+
+static void conclude_nothing(struct map_lead *l, uint32_t struck)
+{
+    struct map_record *r = &l->record;
+    if (!r->first.count && struck)
+        conclude(r, EXIT_NO_PEER, "No pair could be measured, and ranks were lost: %u", struck);
+    else if (!r->first.count)
+        conclude(r, EXIT_FAILED, "No pair could be measured");
+    else if (struck)
+        conclude(r, EXIT_UNSURE, "Cannot tell: nothing is named, but ranks were lost: %u", struck);
+    else if (!r->verdicts)
+        conclude(r, EXIT_UNSURE, "Cannot tell: too few pairs were measured");
+    else
+        conclude_power(l);
 }
 
 int map_lead_judge(struct map_lead *l, int status)
@@ -337,6 +450,8 @@ int map_lead_judge(struct map_lead *l, int status)
         return failed;
     uint32_t struck = count_struck(r);
     r->plan = l->rank->plan;
+    if (r->plan.ranks)
+        r->planned = pairs_planned(l->rank, r->hosts < r->nodes && !l->rank->one_host);
     r->head.again = l->rank->again.rounds;
     if (status) {
         r->code = shell_exit_code(status);
@@ -344,10 +459,10 @@ int map_lead_judge(struct map_lead *l, int status)
         return fail(status, "%s", why);
     }
     if (r->verdicts && r->verdicts->slower)
-        conclude(r, EXIT_THRESHOLD, "Slower: %.0f named", (double)r->verdicts->slower);
+        conclude(r, EXIT_THRESHOLD, "Slower: %zu named", r->verdicts->slower);
     else
-        conclude_nothing(r, struck);
+        conclude_nothing(l, struck);
     if (2 * struck > r->nodes)
-        conclude(r, EXIT_NO_PEER, "%.0f ranks were lost: more than half", struck);
+        conclude(r, EXIT_NO_PEER, "%u ranks were lost: more than half", struck);
     return 0;
 }

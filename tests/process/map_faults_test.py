@@ -125,6 +125,14 @@ def an_interrupt_writes_what_was_measured():
         with open(path, encoding="utf-8") as file:
             document = schema.read(file.read(), "weft-map")
         check("Ended early" in document["ending"]["reason"], document["ending"])
+        count = len(document["pairs"])
+        equal(document["pairs_planned"], RANKS * (RANKS - 1) // 2, process)
+        if count < document["pairs_planned"]:
+            check(f" {count} of {document['pairs_planned']} pairs" in process.out, process)
+            equal(sum(node["pairs"] for node in document["nodes"]), 2 * count, process)
+            page = tap.run(WEFT, "report", path, "-o", "-").out
+            check("Not judged: the map ended early." in page and "looked slow" not in page, page[-3000:])
+            check(f">{count} of {document['pairs_planned']} pairs" in page, page[-3000:])
         pairs = [(1, p["a"], p["b"]) for p in document["pairs"]]
         equal(sorted(cell for cell in cells_of(cells) if cell[0] == 1), sorted(pairs), process)
 

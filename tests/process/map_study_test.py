@@ -71,6 +71,29 @@ def a_title_is_in_the_page_and_in_every_picture():
 
 
 @test
+def a_page_says_of_a_node_only_what_looked_slow_and_of_a_bandwidth_how_large_it_is():
+    document = maps.make(nodes=6, slow={5: 0.14})
+    document["nodes"][2].update(verdict="not again", effect_percent=0.4)
+    document["nodes"][3].update(verdict="not again", effect_percent=7)
+    page = page_of(document)
+    equal(page.count("<td>not again</td>"), 1)
+    check("MB/s" not in page and "15 pairs in 5 rounds" in page)
+    document.update(time="time per operation", test="put_bw", size=1 << 20, pairs_planned=20)
+    page = page_of(document)
+    check("MB/s</th>" in page and f"{(1 << 20) / 1.7:.2f}</td>" in page and "15 of 20 pairs" in page)
+    document.update(findings=[{"kind": "node", "a": 1, "verdict": "cannot tell", "first_percent": 20,
+                               "effect_percent": None, "low_percent": None, "high_percent": None, "cells": 0}])
+    check("cannot tell: measured too seldom again" in page_of(document))
+    document.update(findings=[])
+    for change, words in (({}, "Nothing looked slow."), ({"ending": {"code": 4, "reason": "lost"}}, "too many ranks were lost."),
+                          ({"pairs": [], "pairs_measured": 0}, "no pair was measured.")):
+        document.update(change)
+        check(f"<p>{words}</p>" in page_of(document) or f"<p>Not judged: {words}</p>" in page_of(document), words)
+    document["pairs_planned"] = -1
+    check("pairs_planned" in one_sentence(ended(run(WEFT, "report", saved(document), "-o", "-"), 2), "weft report"))
+
+
+@test
 def names_from_outside_stay_text():
     document = maps.make(nodes=4)
     document["nodes"][1]["name"] = '"><script>alert(1)</script>|'

@@ -74,7 +74,9 @@ static void state_open(struct state *s, const struct world *w)
     for (uint32_t node = 0; node < w->nodes; node++) {
         s->groups[node] = (uint32_t)((uint64_t)node * w->groups / w->nodes);
         s->effects[node] = w->spread > 0 ? w->spread * normal(&s->random) : 0;
-        if (node == w->slow_node || s->groups[node] == w->slow_group)
+        uint32_t count = w->slow_count ? w->slow_count : 1;
+        bool slow = node >= w->slow_node && node - w->slow_node < count;
+        if (slow || s->groups[node] == w->slow_group)
             s->effects[node] += log1p(w->slow);
         s->lost[node] = node % 7 == 3 && node / 7 < w->lost;
     }

@@ -13,6 +13,7 @@ struct world {
     double drift;   /* of all, from the first to the second stage */
     double between; /* what another group costs */
     uint32_t slow_node, slow_group, pair[2]; /* MAP_NONE: none is slow */
+    uint32_t slow_count;                     /* nodes from slow_node on; 0: one */
     double slow;                             /* by this fraction */
     uint32_t lost;     /* so many nodes end in the middle of the first stage */
     double persistent; /* by which pairs differ every time, beside noise */
