@@ -263,7 +263,8 @@ static int post(struct fabric *fabric, const struct xfer *xfer, uint32_t verb)
     struct null *n = (struct null *)fabric;
     if (!n->delay_ticks && !n->jitter_ticks)
         return DONE;
-    uint64_t due_ticks = clock_read_unfenced(&n->clock) + n->delay_ticks;
+    /* Not before the caller's own clock read; the end may be seen late, and never early. */
+    uint64_t due_ticks = clock_read(&n->clock) + n->delay_ticks;
     if (n->head - n->tail == DEPTH)
         return -EAGAIN;
     begin(n, verb, xfer->id, xfer->length, due_ticks);
@@ -289,7 +290,7 @@ static int null_atomic(struct fabric *fabric, const struct xfer *xfer)
 static uint64_t echo_ticks(const struct null *n)
 {
     bool timed = n->delay_ticks || n->jitter_ticks;
-    return timed ? clock_read_unfenced(&n->clock) + 2 * n->delay_ticks : 0;
+    return timed ? clock_read(&n->clock) + 2 * n->delay_ticks : 0;
 }
 
 /* Nobody is there to answer: a message fills our own first receive, as if it had been there and
