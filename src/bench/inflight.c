@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    TURN_NS = 10000, /* so long a wait is not the fabric's alone: the other end may need this CPU */
+    TURN_NS =
+        100000, /* so long a wait is not the fabric's alone: the other end may need this CPU */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
     ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
     POLLED = 16,

@@ -245,7 +245,8 @@ def intervals_of_ucx_perftest_are_a_series():
     equal(option(found, "iters"), {"value": 0, "origin": "resolved", "by": "duration"})
     for one in result["series"]:
         equal(one["min_us"], None)
-        check(19.6 < one["p50_us"] <= one["p99_us"] <= one["max_us"], one)
+        # On a busy machine an interval may have too few samples for a percentile of 99.
+        check(19.6 < one["p50_us"] <= (one["p99_us"] or one["max_us"]) <= one["max_us"], one)
         check(one["mean_us"] >= 20, one)
     check_sense(found)
 
