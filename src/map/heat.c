@@ -136,6 +136,7 @@ static void print_legend(const struct map_heat *heat, const struct tiles *tiles,
     fputc('\n', out);
 }
 
+/* The upper row's name stands before the line, the lower one's after it. */
 static void print_blocks(const struct map_heat *heat, const struct tiles *tiles, FILE *out)
 {
     for (uint32_t row = 0; row < tiles->side; row += 2) {
@@ -146,7 +147,12 @@ static void print_blocks(const struct map_heat *heat, const struct tiles *tiles,
             const float *upper = &tiles->values[(size_t)row * tiles->side + column];
             print_pair(tiles, *upper, row + 1 < tiles->side ? upper[tiles->side] : NAN, out);
         }
-        fputs("\033[0m\n", out);
+        fputs("\033[0m", out);
+        if (row + 1 < tiles->side) {
+            tile_name(heat, tiles, row + 1, MARGIN - 1, name);
+            fprintf(out, " %s", name);
+        }
+        fputc('\n', out);
     }
 }
 
@@ -177,7 +183,8 @@ static void print_table(const struct map_heat *heat, const struct tiles *tiles, 
 int map_heat(const struct map_heat *heat, FILE *out)
 {
     struct tiles tiles = {0};
-    uint32_t room = heat->columns > MARGIN + CELL ? heat->columns - MARGIN : CELL;
+    uint32_t names = heat->colour ? 2 * MARGIN : MARGIN;
+    uint32_t room = heat->columns > names + CELL ? heat->columns - names : CELL;
     uint32_t most = heat->colour ? room : room / CELL;
     if (!heat->cells->count || !heat->cells->nodes)
         return 0;
