@@ -275,6 +275,21 @@ static int measure(struct map_rank *m)
     return status;
 }
 
+/* Of a bare device, what it came to be: where ranks are on several machines, that is known only
+ * once two of them have met. */
+static void note_fabric(const struct map_rank *m)
+{
+    struct map_head *h = &m->lead->record.head;
+    if (strchr(h->device, ':'))
+        return;
+    if (m->session.handle) {
+        session_device(&m->session, h->device, sizeof h->device);
+        snprintf(h->form, sizeof h->form, "%s", m->session.facts.form);
+    } else if (!m->one_host) {
+        *h->form = '\0';
+    }
+}
+
 int map_measure(struct map_rank *m)
 {
     m->rank = group_measures(m->group) ? group_rank(m->group) : group_size(m->group);
@@ -287,8 +302,10 @@ int map_measure(struct map_rank *m)
     int status = m->lead ? map_lead_open(m->lead, m) : 0;
     if (!status)
         status = measure(m);
-    if (m->lead)
+    if (m->lead) {
+        note_fabric(m);
         status = map_lead_judge(m->lead, status);
+    }
     session_close(&m->session, 0);
     map_again_close(&m->again);
     free(m->third);
