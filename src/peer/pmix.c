@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <pmix.h>
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static const struct pmix_host *host;
 static pmix_proc_t self;
@@ -54,6 +56,45 @@ static int take(const pmix_value_t *value, char *card, size_t room)
     return 0;
 }
 
+/* A launcher may not know of PMIX_TIMEOUT, and wait for a rank that is cut off without end. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t over;
+    bool done;
+    pmix_status_t code;
+} fence = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, PMIX_SUCCESS};
+
+static void fence_over(pmix_status_t code, void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&fence.lock);
+    fence.code = code;
+    fence.done = true;
+    pthread_cond_signal(&fence.over);
+    pthread_mutex_unlock(&fence.lock);
+}
+
+static int fence_all(const pmix_proc_t *all, const pmix_info_t info[2], int wait_s)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += wait_s;
+    pmix_status_t code = PMIx_Fence_nb(all, 1, info, 2, fence_over, NULL);
+    if (code == PMIX_OPERATION_SUCCEEDED)
+        return 0;
+    if (code != PMIX_SUCCESS)
+        return wrong("PMIx_Fence", code);
+    pthread_mutex_lock(&fence.lock);
+    while (!fence.done && !pthread_cond_timedwait(&fence.over, &fence.lock, &until))
+        continue;
+    bool done = fence.done;
+    code = fence.code;
+    pthread_mutex_unlock(&fence.lock);
+    if (!done)
+        return host->fail(-ETIMEDOUT, "PMIx_Fence: not all ranks came within %d s", wait_s);
+    return code == PMIX_SUCCESS ? 0 : wrong("PMIx_Fence", code);
+}
+
 static int share(char *card, size_t room, bool root, int wait_s)
 {
     pmix_proc_t all, first;
@@ -67,12 +108,10 @@ static int share(char *card, size_t room, bool root, int wait_s)
     PMIX_LOAD_PROCID(&first, self.nspace, 0);
     PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &wait_s, PMIX_INT);
-    pmix_status_t code = PMIx_Fence(&all, 1, info, 2);
-    if (code != PMIX_SUCCESS)
-        return wrong("PMIx_Fence", code);
-    if (root)
-        return 0;
-    code = PMIx_Get(&first, "weft.card", NULL, 0, &got);
+    status = fence_all(&all, info, wait_s);
+    if (status || root)
+        return status;
+    pmix_status_t code = PMIx_Get(&first, "weft.card", NULL, 0, &got);
     if (code != PMIX_SUCCESS)
         return wrong("PMIx_Get", code);
     status = take(got, card, room);
