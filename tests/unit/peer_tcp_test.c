@@ -140,7 +140,7 @@ static void tcp_takes_one_client_after_another(void **state)
 }
 
 /* In place of the C library's: how often somebody slept and nothing came. */
-static unsigned slept_in_vain;
+static _Atomic unsigned slept_in_vain;
 
 int poll(struct pollfd *fds, nfds_t count, int most_ms)
 {
