@@ -17,8 +17,8 @@
 /* "0.1.0": weft_version() of the library. */
 const char *core_version(void);
 
-/* What it was built from and how: the commit, with a + where files were changed, "unknown" in a tree
- * that has neither git nor a file COMMIT; "gcc 12.2.0"; "-O2 -g". */
+/* What it was built from and how: the commit, with a + where files were changed, "unknown" in a
+ * tree that has neither git nor a file COMMIT; "gcc 12.2.0"; "-O2 -g". */
 const char *core_commit(void);
 const char *core_compiler(void);
 const char *core_flags(void);

@@ -441,7 +441,7 @@ int group_meet(struct group *g, uint32_t other, int as, uint64_t ticket, uint64_
         return fail(-EINVAL, "rank %u has no partner %u", g->spec.rank, other);
     int status = as == PEER_CLIENT ? dial_partner(g, other, ticket, wait_ms, peer)
                                    : await_partner(g, other, ticket, wait_ms, peer);
-    if (!status)
+    if (!status && *peer)
         (*peer)->watch = (struct peer_watch){attend, g};
     return status;
 }

@@ -37,8 +37,8 @@ static void expect_median(const struct weft_params *params, const struct weft_bo
         expect_done(ends);
         expect_figures(&ends[0]);
         typical = ends[0].result.latency_us.typical;
-        most = sanitized() ? 3 * us
-                           : us * 1.02 * (1 + 1.0 / 512) + ends[0].result.resolution_us / 2;
+        most =
+            sanitized() ? 3 * us : us * 1.02 * (1 + 1.0 / 512) + ends[0].result.resolution_us / 2;
         assert_true(ends[0].result.latency_us.overall >= us * 0.98);
         release(ends);
     }
