@@ -66,7 +66,10 @@ def strike(number, after_s, rng):
     time.sleep(after_s)
     rank = rng.randrange(1, RANKS)
     running = process.running()
-    os.kill(ranks[rank - 1], number)
+    try:
+        os.kill(ranks[rank - 1], number)
+    except ProcessLookupError:
+        running = False
     process.wait()
     gone(ranks)
     with open(path, encoding="utf-8") as file:
