@@ -124,8 +124,6 @@ int run_idle_slowly(struct run *run)
 
 /* ---- one operation to its end ---- */
 
-static int take(struct run *run, const struct completion *completion);
-
 /* What a completion means to the operation. A next step that has no room is tried again; what else
  * completes meanwhile is taken. */
 static __attribute__((noinline)) int next_again(struct run *run,
@@ -137,7 +135,7 @@ static __attribute__((noinline)) int next_again(struct run *run,
         struct completion other;
         int polled = run->fabric->poll(run->handle, &other, 1);
         int status = polled < 0   ? polled
-                     : polled > 0 ? take(run, &other)
+                     : polled > 0 ? flight_take(run, &other)
                                   : run_backoff(run, &backoff);
         if (status < 0)
             return status;
@@ -261,7 +259,7 @@ static inline int arrived(struct run *run, const struct completion *c)
                                    : fail(-EPROTO, "an active message, and none was to come");
 }
 
-static int take(struct run *run, const struct completion *c)
+int flight_take(struct run *run, const struct completion *c)
 {
     int got = DONE;
     if (c->status)
@@ -274,14 +272,6 @@ static int take(struct run *run, const struct completion *c)
     return got < 0 ? got : 0;
 }
 
-int flight_poll_one(struct run *run)
-{
-    struct completion completion;
-    int got = run->fabric->poll(run->handle, &completion, 1);
-    int status = got > 0 ? take(run, &completion) : 0;
-    return status ? status : got;
-}
-
 int flight_poll(struct run *run)
 {
     struct completion completions[POLLED];
@@ -292,7 +282,7 @@ int flight_poll(struct run *run)
     if (!got)
         run->flight.quiet++;
     for (int i = 0; i < got; i++) {
-        int status = take(run, &completions[i]);
+        int status = flight_take(run, &completions[i]);
         if (status)
             return status;
     }

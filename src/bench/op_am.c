@@ -67,7 +67,8 @@ static int am_arrival(struct run *run, const struct completion *c)
 
 static int am_arrived(struct run *run, uint64_t number)
 {
-    int got = run->flight.arrivals >= number ? 1 : flight_poll_one(run);
+    unsigned plain = 0;
+    int got = run->flight.arrivals >= number ? 1 : flight_poll_for(run, VERB_ARRIVAL, &plain);
     return got < 0 ? got : run->flight.arrivals >= number;
 }
 

@@ -139,7 +139,7 @@ static int tag_arrived(struct run *run, uint64_t number)
 {
     int got = run->flight.arrivals >= number ? 1
               : run->spec->tag.unexpected    ? flight_poll(run)
-                                             : flight_poll_one(run);
+                                          : flight_poll_for(run, VERB_TRECV, &state_of(run)->due);
     return got < 0 ? got : run->flight.arrivals >= number;
 }
 

@@ -155,8 +155,26 @@ int run_nap_open(struct run *run);
 
 /* One poll, and what it brought, acknowledgements included; how many came, or -errno. */
 int flight_poll(struct run *run);
-/* The same of one, where one is all that may come and nothing is acknowledged. */
-int flight_poll_one(struct run *run);
+/* What a completion means to what is under way: 0, or -errno. */
+int flight_take(struct run *run, const struct completion *completion);
+/* There and back, where one message is all that may come: polls for one. A message of this verb and
+ * of the run's size is counted at once, in *plain too, because every instruction before the answer
+ * is measured. Whatever else comes, and what is to be verified, goes the way of all completions. */
+static inline int flight_poll_for(struct run *run, enum verb verb, unsigned *plain)
+{
+    struct completion c;
+    int got = run->fabric->poll(run->handle, &c, 1);
+    if (got <= 0)
+        return got;
+    if (c.verb != verb || c.status || c.length != run->size || run->verify) {
+        int status = flight_take(run, &c);
+        return status ? status : got;
+    }
+    ++*plain;
+    run->flight.arrivals++;
+    run->flight.quiet = 0;
+    return got;
+}
 /* What a call that was not done at once leaves to do; counted until it completes. */
 int flight_post_slowly(struct run *run, int got);
 /* Polls until no more than so many are under way, and so many not acknowledged. */
