@@ -73,12 +73,15 @@ int weft_ucp_refuse(const struct weft_ucp *u, const char *what, ucs_status_t sta
 }
 
 /* Nothing is tuned here. */
-void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, const struct xfer *x)
+struct weft_ucp_bytes weft_ucp_tuned(struct weft_ucp_slot *slot, enum verb verb,
+                                     const struct xfer *x, ucp_request_param_t *own)
 {
-    (void)bytes;
     (void)slot;
+    (void)verb;
     (void)x;
+    (void)own;
     fail_msg("an operation that is not as usual");
+    return (struct weft_ucp_bytes){.at = NULL};
 }
 
 void weft_ucp_show(struct weft_ucp *u, void *request)
@@ -88,10 +91,11 @@ void weft_ucp_show(struct weft_ucp *u, void *request)
     fail_msg("a protocol is shown");
 }
 
-void weft_ucp_show_once(const struct weft_ucp_slot *slot, const struct xfer *x, void *request)
+void weft_ucp_show_once(struct weft_ucp *u, enum verb verb, size_t length, void *request)
 {
-    (void)slot;
-    (void)x;
+    (void)u;
+    (void)verb;
+    (void)length;
     (void)request;
     fail_msg("a protocol is shown");
 }
@@ -103,10 +107,10 @@ void weft_ucp_lose(struct weft_ucp *u, ucs_status_t status, const char *reason)
     u->todo |= TODO_LOST;
 }
 
-bool weft_ucp_events_grow(struct weft_ucp *u)
+struct completion *weft_ucp_event_queued(struct weft_ucp *u)
 {
-    (void)u;
-    return false;
+    assert_true(u->count < u->room);
+    return &u->events[u->count++];
 }
 
 /* ---- an end ---- */

@@ -114,6 +114,14 @@ bool weft_ucp_events_grow(struct weft_ucp *u)
     return true;
 }
 
+struct completion *weft_ucp_event_queued(struct weft_ucp *u)
+{
+    static _Thread_local struct completion nowhere;
+    if (u->count == u->room && !weft_ucp_events_grow(u))
+        return &nowhere;
+    return &u->events[u->count++];
+}
+
 static void drop_given(struct weft_ucp *u)
 {
     u->todo &= ~(unsigned)TODO_GIVEN;
@@ -315,11 +323,14 @@ void weft_ucp_fetch(struct weft_ucp *u)
         }
 }
 
-static ucs_status_t keep(struct weft_ucp *u, const void *header, size_t header_bytes, void *data,
-                         size_t length, bool pulls)
+static __attribute__((noinline)) ucs_status_t keep(struct weft_ucp *u, const void *header,
+                                                   size_t header_bytes, void *data, size_t length,
+                                                   bool pulls)
 {
     size_t here = pulls ? 0 : u->looks || length < HEADER ? length : HEADER;
     struct weft_ucp_packet *packet = NULL;
+    if (u->draining)
+        return UCS_OK;
     if (u->inbox && length > u->inbox->length)
         weft_ucp_lose(u, UCS_ERR_EXCEEDS_LIMIT, "it sends more than this end has room for");
     else if (length < SIZE_MAX - header_bytes)
@@ -347,16 +358,11 @@ static ucs_status_t am_arrived(void *arg, const void *header, size_t header_byte
 {
     struct weft_ucp *u = arg;
     bool pulls = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;
-    if (u->draining)
-        return UCS_OK;
-    if (pulls || u->looks || u->first)
+    if (pulls || u->looks || u->first || u->draining)
         return keep(u, header, header_bytes, data, length, pulls);
-    struct completion *event = weft_ucp_event(u);
-    *event = (struct completion){.verb = VERB_ARRIVAL, .length = header_bytes + length};
-    if (header_bytes >= HEADER)
-        memcpy(&event->id, header, HEADER);
-    else if (!header_bytes)
-        event->id = first_word(data, length);
+    uint64_t word = header_bytes ? first_word(header, header_bytes) : first_word(data, length);
+    *weft_ucp_event(u) =
+        (struct completion){.id = word, .verb = VERB_ARRIVAL, .length = header_bytes + length};
     return UCS_OK;
 }
 
@@ -416,13 +422,13 @@ int weft_ucp_tell(struct weft_ucp *u, enum news what, uint64_t word)
 {
     const struct xfer none = {.length = 0};
     const uint64_t news[2] = {what, word};
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERBS, &none);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
     memcpy(slot->head, news, sizeof news);
     void *request =
         ucp_am_send_nbx(u->ep, WEFT_UCP_NEWS, slot->head, sizeof news, NULL, 0, &u->send);
-    return weft_ucp_sent(slot, request, "am");
+    return weft_ucp_sent(slot, VERBS, &none, request, false);
 }
 
 static int refuse(const struct weft_ucp *u, const struct xfer *x)
@@ -436,21 +442,35 @@ static int refuse(const struct weft_ucp *u, const struct xfer *x)
                                x->header_bytes, WEFT_UCP_HEAD_MAX);
 }
 
+static void write_head(struct weft_ucp_slot *slot, const struct xfer *x)
+{
+    memset(slot->head + HEADER, 0, x->header_bytes - HEADER);
+    memcpy(slot->head, &x->header, HEADER);
+}
+
+static __attribute__((noinline)) int send_specially(struct weft_ucp_slot *slot,
+                                                    const struct xfer *x)
+{
+    ucp_request_param_t own;
+    struct weft_ucp_bytes b = weft_ucp_bytes(slot, VERB_AM, x, &slot->ucp->send, &own);
+    void *request = ucp_am_send_nbx(slot->ucp->ep, WEFT_UCP_AM, slot->head, x->header_bytes, b.at,
+                                    b.count, b.param);
+    return weft_ucp_sent(slot, VERB_AM, x, request, b.taken);
+}
+
 int weft_ucp_am(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_ucp *u = (struct weft_ucp *)fabric;
     if (!weft_ucp_in_buffer(x) || !u->connected || x->header_bytes > WEFT_UCP_HEAD_MAX)
         return refuse(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_AM, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
-    if (x->header_bytes) {
-        memset(slot->head + HEADER, 0, x->header_bytes - HEADER);
-        memcpy(slot->head, &x->header, HEADER);
-    }
-    struct weft_ucp_bytes b;
-    weft_ucp_bytes(&b, slot, x, &u->send);
-    void *request =
-        ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes, b.at, b.count, b.param);
-    return weft_ucp_sent(slot, request, "am");
+    if (x->header_bytes)
+        write_head(slot, x);
+    if (!weft_ucp_usual(u, x))
+        return send_specially(slot, x);
+    void *request = ucp_am_send_nbx(u->ep, WEFT_UCP_AM, slot->head, x->header_bytes,
+                                    x->local->address + x->at, x->length, &u->send);
+    return weft_ucp_sent(slot, VERB_AM, x, request, false);
 }

@@ -5,40 +5,19 @@
 #include "fabric/ucp/ucp.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { LINE = 64 };
 
 const ucp_atomic_op_t weft_ucp_amo_ops[AMO_OPS] = {
     [AMO_SUM] = UCP_ATOMIC_OP_ADD,   [AMO_BOR] = UCP_ATOMIC_OP_OR,
     [AMO_BAND] = UCP_ATOMIC_OP_AND,  [AMO_BXOR] = UCP_ATOMIC_OP_XOR,
     [AMO_SWAP] = UCP_ATOMIC_OP_SWAP, [AMO_CSWAP] = UCP_ATOMIC_OP_CSWAP};
 
-/* ---- requests ---- */
-
-int weft_ucp_requests_open(struct weft_ucp *u)
+static void bring_zeroes(struct weft_ucp_slot *slot, ucp_request_param_t *param)
 {
-    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE};
-    if (u->port.shared || !(u->facts->verbs & VERB(ATOMIC)))
-        return 0;
-    ucs_status_t status = ucp_context_query(u->port.context, &attr);
-    if (status != UCS_OK)
-        return weft_ucp_refuse(u, "the size of requests", status);
-    u->request_bytes = (attr.request_size + LINE - 1) / LINE * LINE;
-    u->requests = aligned_alloc(LINE, WEFT_UCP_SLOTS * u->request_bytes);
-    return u->requests ? 0 : weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
-}
-
-/* UCX is given the end of a request. */
-static void bring_request(struct weft_ucp_slot *slot, ucp_request_param_t *param)
-{
-    struct weft_ucp *u = slot->ucp;
-    char *request = u->requests + (size_t)(slot - u->slots) * u->request_bytes;
-    memset(request, 0, u->request_bytes);
+    size_t bytes = slot->ucp->request_bytes;
+    memset((char *)slot->request - bytes, 0, bytes);
     param->op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST;
-    param->request = request + u->request_bytes;
-    slot->brought = true;
+    param->request = slot->request;
 }
 
 /* ---- the verb ---- */
@@ -76,7 +55,7 @@ int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x)
     if (!offered(u, x) || x->length != size_of(x) || x->remote_at % size_of(x) ||
         !weft_ucp_acceptable(x))
         return refuse(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_ATOMIC, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
     bool compares = x->amo.op == AMO_CSWAP;
@@ -87,12 +66,12 @@ int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x)
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
         param.reply_buffer = x->amo.result;
     }
-    if (x->amo.fetch && u->requests)
-        bring_request(slot, &param);
+    if (x->amo.fetch && !u->port.shared)
+        bring_zeroes(slot, &param);
     if (compares)
         memcpy(x->amo.result, x->amo.operand, x->length);
     void *request = ucp_atomic_op_nbx(u->ep, weft_ucp_amo_ops[x->amo.op],
                                       compares ? x->amo.compare : x->amo.operand, 1,
                                       r->base + x->remote_at, r->rkey, &param);
-    return weft_ucp_begun(slot, x, request, !x->amo.fetch && !(x->how & HINT(LOCAL)));
+    return weft_ucp_begun(slot, VERB_ATOMIC, x, request, !x->amo.fetch && !(x->how & HINT(LOCAL)));
 }

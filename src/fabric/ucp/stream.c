@@ -18,20 +18,19 @@ int weft_ucp_stream_send(struct fabric *fabric, const struct xfer *x)
     struct weft_ucp *u = (struct weft_ucp *)fabric;
     if (!u->connected || !weft_ucp_in_buffer(x))
         return refuse(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_STREAM_SEND, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
-    struct weft_ucp_bytes b;
-    weft_ucp_bytes(&b, slot, x, &u->send);
+    ucp_request_param_t own;
+    struct weft_ucp_bytes b = weft_ucp_bytes(slot, VERB_STREAM_SEND, x, &u->send, &own);
     void *request = ucp_stream_send_nbx(u->ep, b.at, b.count, b.param);
-    return weft_ucp_sent(slot, request, "a stream");
+    return weft_ucp_sent(slot, VERB_STREAM_SEND, x, request, b.taken);
 }
 
-static void came(struct weft_ucp *u, const struct weft_ucp_slot *slot, size_t length,
-                 const void *data)
+static void came(struct weft_ucp *u, uint64_t id, size_t length, const void *data)
 {
-    *weft_ucp_event(u) = (struct completion){
-        .id = slot->id, .verb = VERB_STREAM_RECV, .length = length, .data = data};
+    *weft_ucp_event(u) =
+        (struct completion){.id = id, .verb = VERB_STREAM_RECV, .length = length, .data = data};
 }
 
 static void received(void *request, ucs_status_t status, size_t length, void *arg)
@@ -39,7 +38,7 @@ static void received(void *request, ucs_status_t status, size_t length, void *ar
     struct weft_ucp_slot *slot = arg;
     struct weft_ucp *u = slot->ucp;
     if (status == UCS_OK && !u->draining)
-        came(u, slot, length, NULL);
+        came(u, slot->id, length, NULL);
     else if (!u->draining)
         weft_ucp_lose(u, status, ucs_status_string(status));
     u->receives--;
@@ -50,10 +49,10 @@ static void received(void *request, ucs_status_t status, size_t length, void *ar
 /* ---- what is borrowed ---- */
 
 /* A receive that borrows is a slot in a queue. */
-static int borrow(struct weft_ucp_slot *slot)
+static int borrow(struct weft_ucp_slot *slot, const struct xfer *x)
 {
     struct weft_ucp *u = slot->ucp;
-    weft_ucp_slot_take(slot);
+    weft_ucp_slot_take(slot, VERB_STREAM_RECV, x);
     u->receives++;
     slot->next = NULL;
     *u->loan.last = slot;
@@ -90,7 +89,7 @@ void weft_ucp_stream_lend(struct weft_ucp *u)
         u->loan.left = length;
     }
     length = u->loan.left < slot->length ? u->loan.left : slot->length;
-    came(u, slot, length, u->loan.at);
+    came(u, slot->id, length, u->loan.at);
     u->loan.at += length;
     u->loan.left -= length;
     u->loan.first = slot->next;
@@ -109,11 +108,11 @@ int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x)
         return refuse(u, x);
     if (!x->length)
         return weft_ucp_host->fail(-EINVAL, "ucp: a stream's receive of no bytes");
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_STREAM_RECV, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
     if (x->how & HINT(LEND))
-        return borrow(slot);
+        return borrow(slot, x);
     size_t length = 0;
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                  UCP_OP_ATTR_FIELD_USER_DATA |
@@ -126,10 +125,10 @@ int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x)
     if (UCS_PTR_IS_ERR(request))
         return weft_ucp_refuse(u, "a stream", UCS_PTR_STATUS(request));
     if (!request) {
-        came(u, slot, length, NULL);
+        came(u, x->id, length, NULL);
         return LATER;
     }
-    weft_ucp_slot_take(slot);
+    weft_ucp_slot_take(slot, VERB_STREAM_RECV, x);
     u->receives++;
     return LATER;
 }

@@ -13,12 +13,9 @@ static const uint64_t mail_bit = UINT64_C(1) << 63;
  * their way whatever their length. */
 static inline uint64_t units(size_t length)
 {
+    if (length < UNIT)
+        return 1;
     return length / UNIT < UNITS_MOST ? 1 + length / UNIT : UNITS_MOST;
-}
-
-static inline bool has_room(const struct weft_ucp *u, size_t length)
-{
-    return u->flow.sent - u->flow.acked + units(length) <= WEFT_UCP_WINDOW;
 }
 
 void weft_ucp_flow_acked(struct weft_ucp *u, uint64_t acked)
@@ -45,21 +42,32 @@ static int refuse(const struct weft_ucp *u, const struct xfer *x)
                                x->length, x->at, x->local->length);
 }
 
+static __attribute__((noinline)) int
+send_specially(struct weft_ucp_slot *slot, const struct xfer *x, enum verb verb, uint64_t tag)
+{
+    struct weft_ucp *u = slot->ucp;
+    ucp_request_param_t own;
+    struct weft_ucp_bytes b = weft_ucp_bytes(slot, verb, x, &u->send, &own);
+    void *request = x->how & HINT(SYNC) ? ucp_tag_send_sync_nbx(u->ep, b.at, b.count, tag, b.param)
+                                        : ucp_tag_send_nbx(u->ep, b.at, b.count, tag, b.param);
+    return weft_ucp_sent(slot, verb, x, request, b.taken);
+}
+
+/* The usual way is short: it is between an arrival and the answer. */
 static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum verb verb,
                               uint64_t tag)
 {
     if (!u->connected || !weft_ucp_in_buffer(x))
         return refuse(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
-    if (!slot || !has_room(u, x->length))
+    uint64_t sent = u->flow.sent + units(x->length);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
+    if (!slot || sent - u->flow.acked > WEFT_UCP_WINDOW)
         return -EAGAIN;
-    struct weft_ucp_bytes b;
-    weft_ucp_bytes(&b, slot, x, &u->send);
-    void *request = x->how & HINT(SYNC) ? ucp_tag_send_sync_nbx(u->ep, b.at, b.count, tag, b.param)
-                                        : ucp_tag_send_nbx(u->ep, b.at, b.count, tag, b.param);
-    if (!UCS_PTR_IS_ERR(request))
-        u->flow.sent += units(x->length);
-    return weft_ucp_sent(slot, request, "a tagged message");
+    u->flow.sent = sent;
+    if (!weft_ucp_usual(u, x) || x->how & HINT(SYNC))
+        return send_specially(slot, x, verb, tag);
+    void *request = ucp_tag_send_nbx(u->ep, x->local->address + x->at, x->length, tag, &u->send);
+    return weft_ucp_sent(slot, verb, x, request, false);
 }
 
 int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x)
@@ -76,7 +84,7 @@ int weft_ucp_send(struct fabric *fabric, const struct xfer *x)
 
 /* ---- in ---- */
 
-static void hand_over(struct weft_ucp_slot *slot, uint64_t tag)
+static inline void hand_over(struct weft_ucp_slot *slot, uint64_t tag)
 {
     *weft_ucp_event(slot->ucp) = (struct completion){.id = slot->id,
                                                      .verb = slot->verb,
@@ -98,14 +106,18 @@ static void hand_over_mail(struct weft_ucp *u)
     }
 }
 
-static void received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
+static inline void count_taken(struct weft_ucp *u, size_t length)
 {
-    struct weft_ucp_slot *slot = arg;
+    u->flow.taken += units(length);
+    if (u->flow.taken - u->flow.told >= TELL_EVERY)
+        u->todo |= TODO_TELL;
+}
+
+/* In order, or not what it was to bring, or nobody waits for it any more. */
+static __attribute__((noinline)) void
+received_otherwise(struct weft_ucp_slot *slot, ucs_status_t status, const ucp_tag_recv_info_t *info)
+{
     struct weft_ucp *u = slot->ucp;
-    uint64_t tag = info->sender_tag;
-    size_t length = info->length;
-    /* What it points to goes with the request. */
-    ucp_request_free(request);
     u->receives--;
     if (u->draining) {
         u->taken--;
@@ -114,18 +126,32 @@ static void received(void *request, ucs_status_t status, const ucp_tag_recv_info
     if (status == UCS_ERR_MESSAGE_TRUNCATED)
         slot->status =
             weft_ucp_host->fail(-EMSGSIZE, "ucp: a message of %zu bytes into a buffer of %zu",
-                                length, (size_t)slot->length);
+                                info->length, (size_t)slot->length);
     else if (status != UCS_OK)
         slot->status = weft_ucp_refuse(u, "a receive", status);
-    slot->length = length;
+    slot->length = info->length;
+    count_taken(u, slot->length);
     slot->ready = true;
-    u->flow.taken += units(length);
-    if (u->flow.taken - u->flow.told >= TELL_EVERY)
-        u->todo |= TODO_TELL;
     if (slot->verb == VERB_RECV)
         hand_over_mail(u);
     else
-        hand_over(slot, tag);
+        hand_over(slot, info->sender_tag);
+}
+
+/* The request is in our memory, and stays with its slot. */
+static void received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
+{
+    struct weft_ucp_slot *slot = arg;
+    struct weft_ucp *u = slot->ucp;
+    (void)request;
+    if (__builtin_expect(status != UCS_OK || u->draining || slot->verb == VERB_RECV, 0)) {
+        received_otherwise(slot, status, info);
+        return;
+    }
+    u->receives--;
+    slot->length = info->length;
+    count_taken(u, slot->length);
+    hand_over(slot, info->sender_tag);
 }
 
 /* The callback may come before the call returns. */
@@ -134,20 +160,20 @@ static inline int post_receive(struct weft_ucp *u, const struct xfer *x, enum ve
 {
     if (!u->connected || !weft_ucp_in_buffer(x))
         return refuse(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
-    weft_ucp_slot_take(slot);
+    weft_ucp_slot_take(slot, verb, x);
     u->receives++;
-    slot->ready = false;
     if (verb == VERB_RECV) {
         slot->next = NULL;
         *u->mail.last = slot;
         u->mail.last = &slot->next;
     }
     u->receive.user_data = slot;
-    struct weft_ucp_bytes b;
-    weft_ucp_bytes(&b, slot, x, &u->receive);
+    u->receive.request = slot->request;
+    ucp_request_param_t own;
+    struct weft_ucp_bytes b = weft_ucp_bytes(slot, verb, x, &u->receive, &own);
     void *request = ucp_tag_recv_nbx(u->worker, b.at, b.count, tag, mask, b.param);
     if (UCS_PTR_IS_ERR(request))
         weft_ucp_lose(u, UCS_PTR_STATUS(request), "a receive cannot be posted");
@@ -156,7 +182,8 @@ static inline int post_receive(struct weft_ucp *u, const struct xfer *x, enum ve
 
 const ucp_request_param_t weft_ucp_receive = {
     .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                    UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+                    UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FIELD_REQUEST |
+                    UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
     .memory_type = UCS_MEMORY_TYPE_HOST,
     .cb.recv = received};
 

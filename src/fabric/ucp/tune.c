@@ -51,27 +51,27 @@ int weft_ucp_tune(struct weft_ucp *u, const char *tunes)
 
 /* ---- operations ---- */
 
-static void use_pieces(struct weft_ucp_bytes *bytes, const struct weft_ucp_slot *slot,
-                       const struct xfer *x)
+static void use_pieces(struct weft_ucp_bytes *bytes, ucp_request_param_t *own,
+                       const struct weft_ucp_slot *slot, const struct xfer *x)
 {
     ucp_dt_iov_t *iov = slot->ucp->iov[slot - slot->ucp->slots];
     for (unsigned i = 0; i < x->pieces->count; i++) {
         iov[i].buffer = x->local->address + x->at + x->pieces->list[i].at;
         iov[i].length = x->pieces->list[i].length;
     }
-    bytes->own.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    bytes->own.datatype = ucp_dt_make_iov();
+    own->op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    own->datatype = ucp_dt_make_iov();
     bytes->at = iov;
     bytes->count = x->pieces->count;
 }
 
 /* A handle is of one buffer: not for pieces. */
-static void use_handle(struct weft_ucp_bytes *bytes, const struct weft_ucp *u, const struct xfer *x)
+static void use_handle(ucp_request_param_t *own, const struct weft_ucp *u, const struct xfer *x)
 {
     for (const struct weft_ucp_exposed *e = u->exposed; e < u->exposed + WEFT_UCP_ENTRIES; e++)
         if (e->region == x->local) {
-            bytes->own.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-            bytes->own.memh = e->memh;
+            own->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+            own->memh = e->memh;
             return;
         }
 }
@@ -91,25 +91,26 @@ static bool is_message(uint32_t verb)
     return verb == VERB_TSEND || verb == VERB_SEND || verb == VERB_AM || verb == VERB_STREAM_SEND;
 }
 
-void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, const struct xfer *x)
+struct weft_ucp_bytes weft_ucp_tuned(struct weft_ucp_slot *slot, enum verb verb,
+                                     const struct xfer *x, ucp_request_param_t *own)
 {
     struct weft_ucp *u = slot->ucp;
-    bytes->own = *bytes->param;
+    struct weft_ucp_bytes bytes = {
+        .at = x->local->address + x->at, .count = x->length, .param = own};
     if (x->length)
-        bytes->own.memory_type = weft_ucp_type(&u->port, x->local);
-    bytes->param = &bytes->own;
+        own->memory_type = weft_ucp_type(&u->port, x->local);
     if (x->pieces)
-        use_pieces(bytes, slot, x);
+        use_pieces(&bytes, own, slot, x);
     else if (u->tunes.registered)
-        use_handle(bytes, u, x);
+        use_handle(own, u, x);
     /* Acknowledgements are not what is measured. */
-    bool payload = slot->verb != VERB_AM || x->length || !x->header_bytes;
-    if (!u->tunes.protocols || !is_message(slot->verb) || !payload ||
-        !is_new(&u->tunes, slot->verb, x->length))
-        return;
-    bytes->own.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    slot->shows = true;
-    weft_ucp_slot_take(slot);
+    bool payload = verb != VERB_AM || x->length || !x->header_bytes;
+    if (!u->tunes.protocols || !is_message(verb) || !payload || !is_new(&u->tunes, verb, x->length))
+        return bytes;
+    own->op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    weft_ucp_slot_take(slot, verb, x);
+    slot->shows = bytes.taken = true;
+    return bytes;
 }
 
 /* ---- protocols ---- */
@@ -160,9 +161,8 @@ void weft_ucp_show(struct weft_ucp *u, void *request)
         read_words(words, u->facts->protocol, sizeof u->facts->protocol);
 }
 
-void weft_ucp_show_once(const struct weft_ucp_slot *slot, const struct xfer *x, void *request)
+void weft_ucp_show_once(struct weft_ucp *u, enum verb verb, size_t length, void *request)
 {
-    struct weft_ucp *u = slot->ucp;
-    if (u->tunes.protocols && is_new(&u->tunes, slot->verb, x->length))
+    if (u->tunes.protocols && is_new(&u->tunes, verb, length))
         weft_ucp_show(u, request);
 }

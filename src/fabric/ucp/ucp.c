@@ -9,7 +9,7 @@
 #include <time.h>
 #include <ucs/config/global_opts.h>
 
-enum { SPINS = 8, QUIET_MS = 500, MOST_MS = 2000 };
+enum { SPINS = 8, QUIET_MS = 500, MOST_MS = 2000, LINE = 64 };
 
 const struct fabric_host *weft_ucp_host;
 
@@ -83,7 +83,7 @@ static void free_slots(struct weft_ucp *u)
 {
     u->free = NULL;
     for (int i = WEFT_UCP_SLOTS; i-- > 0;) {
-        u->slots[i] = (struct weft_ucp_slot){.ucp = u};
+        u->slots[i] = (struct weft_ucp_slot){.ucp = u, .request = u->slots[i].request};
         weft_ucp_slot_give(&u->slots[i]);
     }
     u->taken = u->receives = 0;
@@ -254,6 +254,23 @@ static void weft_ucp_close(struct fabric *fabric)
     free(u);
 }
 
+/* Memory of ours for UCX's part of receives and of some atomics. */
+static int requests_open(struct weft_ucp *u)
+{
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE};
+    ucs_status_t status = ucp_context_query(u->port.context, &attr);
+    if (status != UCS_OK)
+        return weft_ucp_refuse(u, "the size of requests", status);
+    u->request_bytes = (attr.request_size + LINE - 1) / LINE * LINE;
+    u->requests = aligned_alloc(LINE, WEFT_UCP_SLOTS * u->request_bytes);
+    if (!u->requests)
+        return weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
+    memset(u->requests, 0, WEFT_UCP_SLOTS * u->request_bytes);
+    for (size_t i = 0; i < WEFT_UCP_SLOTS; i++)
+        u->slots[i].request = u->requests + (i + 1) * u->request_bytes;
+    return 0;
+}
+
 /* A user who asks for error handling has it, and no atomics where they exclude each other. So has a
  * caller that wants all there is: what cannot be closed at once stays, with UCX's threads, and no
  * process can be forked then. */
@@ -298,8 +315,8 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
     weft_ucp_facts(&u->port, want, facts);
     if (u->port.places && facts->verbs & VERB(ATOMIC))
         weft_ucp_try_atomics(&u->port, facts);
-    status = weft_ucp_events_grow(u) ? weft_ucp_requests_open(u)
-                                     : weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
+    status =
+        weft_ucp_events_grow(u) ? requests_open(u) : weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
     if (!status)
         status = weft_ucp_renew(u);
     if (status)

@@ -113,15 +113,15 @@ struct weft_ucp_remote {
 /* An operation under way. */
 struct weft_ucp_slot {
     struct weft_ucp *ucp;
+    void *request; /* memory of ours for UCX's part, where that is brought; points to its end */
     struct weft_ucp_slot *next; /* free, or in the order in which they wait for a flush */
     const struct weft_ucp_remote *remote;
     uint64_t id, key, length;
     uint64_t turn; /* of flushes */
     uint32_t verb; /* VERBS: our own */
     bool flushes, local, settled;
-    bool brought; /* its request is in memory of ours */
-    bool ready;   /* a receive in order: its message is here */
-    bool shows;   /* which protocol it has is to be told; it was taken before its call */
+    bool ready; /* a receive in order: its message is here */
+    bool shows; /* which protocol it has is to be told */
     int status;
     unsigned char head[WEFT_UCP_HEAD_MAX];
 };
@@ -196,7 +196,7 @@ struct weft_ucp {
     } loan;
 
     struct weft_ucp_slot slots[WEFT_UCP_SLOTS];
-    char *requests; /* one per slot, or NULL */
+    char *requests; /* one per slot */
     size_t request_bytes;
     ucp_dt_iov_t iov[WEFT_UCP_SLOTS][FABRIC_PIECES]; /* of messages in pieces */
     struct weft_ucp_exposed exposed[WEFT_UCP_ENTRIES];
@@ -266,7 +266,8 @@ int weft_ucp_flush(struct fabric *fabric, const struct xfer *x);
 /* Why it is not acceptable. */
 int weft_ucp_refuse_remote(const struct weft_ucp *ucp, const struct xfer *x);
 /* From what the call said to what a verb returns. */
-int weft_ucp_begun(struct weft_ucp_slot *slot, const struct xfer *x, void *request, bool flushes);
+int weft_ucp_begun(struct weft_ucp_slot *slot, enum verb verb, const struct xfer *x, void *request,
+                   bool flushes);
 void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg);
 /* A flush for all that wait for one. */
 void weft_ucp_flush_start(struct weft_ucp *ucp);
@@ -281,28 +282,40 @@ struct weft_ucp_bytes {
     void *at;
     size_t count;
     const ucp_request_param_t *param;
-    ucp_request_param_t own; /* param, unless the message is in one piece */
+    bool taken; /* the slot is already: its protocol is to be shown */
 };
 
 /* ---- tune.c ---- */
 
 int weft_ucp_tune(struct weft_ucp *ucp, const char *tunes);
 extern const char weft_ucp_tune_names[];
-/* In pieces, on a GPU, or with what tunes add; slot is the one it will have. */
-void weft_ucp_tuned(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot, const struct xfer *x);
+/* In pieces, on a GPU, or with what tunes add; slot is the one it will have. own: as usual, and
+ * changed. */
+struct weft_ucp_bytes weft_ucp_tuned(struct weft_ucp_slot *slot, enum verb verb,
+                                     const struct xfer *x, ucp_request_param_t *own);
 /* How a request goes that UCX has taken; NULL: it was done at once. */
 void weft_ucp_show(struct weft_ucp *ucp, void *request);
 /* The same of the first of a verb and length. */
-void weft_ucp_show_once(const struct weft_ucp_slot *slot, const struct xfer *x, void *request);
+void weft_ucp_show_once(struct weft_ucp *ucp, enum verb verb, size_t length, void *request);
 
-static inline void weft_ucp_bytes(struct weft_ucp_bytes *bytes, struct weft_ucp_slot *slot,
-                                  const struct xfer *x, const ucp_request_param_t *param)
+/* In one piece, not on a GPU, and nothing is tuned. */
+static inline bool weft_ucp_usual(const struct weft_ucp *ucp, const struct xfer *x)
 {
-    bytes->at = x->local->address + x->at;
-    bytes->count = x->length;
-    bytes->param = param;
-    if (__builtin_expect(x->pieces || slot->ucp->tuned || x->local->gpu, 0))
-        weft_ucp_tuned(bytes, slot, x);
+    return __builtin_expect(!x->pieces && !ucp->tuned && !x->local->gpu, 1);
+}
+
+/* own: room for a param of its own. */
+static inline struct weft_ucp_bytes weft_ucp_bytes(struct weft_ucp_slot *slot, enum verb verb,
+                                                   const struct xfer *x,
+                                                   const ucp_request_param_t *usual,
+                                                   ucp_request_param_t *own)
+{
+    if (!weft_ucp_usual(slot->ucp, x)) {
+        *own = *usual;
+        return weft_ucp_tuned(slot, verb, x, own);
+    }
+    return (struct weft_ucp_bytes){
+        .at = x->local->address + x->at, .count = x->length, .param = usual};
 }
 
 /* Cheap compares only: wrong keys, withdrawn memory, bounds at both ends. */
@@ -313,27 +326,25 @@ static inline bool weft_ucp_acceptable(const struct xfer *x)
            x->remote_at <= r->length - x->length && weft_ucp_in_buffer(x);
 }
 
-/* The next free slot, which stays free until it is taken; NULL: there is none. */
-static inline struct weft_ucp_slot *weft_ucp_slot_next(struct weft_ucp *ucp, uint32_t verb,
-                                                       const struct xfer *x)
+/* The next free slot, which stays free until it is taken; NULL: there is none. What is complete at
+ * once never takes it. */
+static inline struct weft_ucp_slot *weft_ucp_slot_next(struct weft_ucp *ucp)
 {
-    struct weft_ucp_slot *slot = ucp->free;
-    if (!slot)
-        return NULL;
+    ucp->send.user_data = ucp->free;
+    return ucp->free;
+}
+
+static inline void weft_ucp_slot_take(struct weft_ucp_slot *slot, enum verb verb,
+                                      const struct xfer *x)
+{
+    slot->ucp->free = slot->next;
+    slot->ucp->taken++;
     slot->remote = NULL;
     slot->id = x->id;
     slot->length = x->length;
     slot->verb = verb;
-    slot->flushes = slot->settled = slot->local = slot->brought = slot->shows = false;
+    slot->flushes = slot->settled = slot->local = slot->ready = slot->shows = false;
     slot->status = 0;
-    ucp->send.user_data = slot;
-    return slot;
-}
-
-static inline void weft_ucp_slot_take(struct weft_ucp_slot *slot)
-{
-    slot->ucp->free = slot->next;
-    slot->ucp->taken++;
 }
 
 static inline void weft_ucp_slot_give(struct weft_ucp_slot *slot)
@@ -346,22 +357,14 @@ static inline void weft_ucp_slot_give(struct weft_ucp_slot *slot)
 /* ---- atomic.c ---- */
 
 int weft_ucp_atomic(struct fabric *fabric, const struct xfer *x);
-/* Memory for requests, where it is needed; goes with close. */
-int weft_ucp_requests_open(struct weft_ucp *ucp);
 
-/* What a call that sends has returned, as a verb's outcome; a request is not NULL. */
-static inline int weft_ucp_sent(struct weft_ucp_slot *slot, void *request, const char *what)
+/* What a call that sends has returned, as a verb's outcome. taken: the slot is already. */
+int weft_ucp_sent_slowly(struct weft_ucp_slot *slot, enum verb verb, const struct xfer *x,
+                         void *request, bool taken);
+static inline int weft_ucp_sent(struct weft_ucp_slot *slot, enum verb verb, const struct xfer *x,
+                                void *request, bool taken)
 {
-    if (UCS_PTR_IS_ERR(request)) {
-        if (slot->shows)
-            weft_ucp_slot_give(slot);
-        return weft_ucp_refuse(slot->ucp, what, UCS_PTR_STATUS(request));
-    }
-    if (!request)
-        return DONE;
-    if (!slot->shows)
-        weft_ucp_slot_take(slot);
-    return LATER;
+    return request ? weft_ucp_sent_slowly(slot, verb, x, request, taken) : DONE;
 }
 
 /* ---- tag.c ---- */
@@ -405,14 +408,10 @@ void weft_ucp_packets_free(struct weft_ucp *ucp);
 void weft_ucp_fetch(struct weft_ucp *ucp);
 
 /* Straight to the caller of a poll that is under way, or else in the queue. */
+struct completion *weft_ucp_event_queued(struct weft_ucp *ucp);
 static inline struct completion *weft_ucp_event(struct weft_ucp *ucp)
 {
-    static _Thread_local struct completion nowhere;
-    if (ucp->sink != ucp->sink_end && !ucp->count)
-        return ucp->sink++;
-    if (__builtin_expect(ucp->count == ucp->room, 0) && !weft_ucp_events_grow(ucp))
-        return &nowhere;
-    return &ucp->events[ucp->count++];
+    return ucp->sink != ucp->sink_end && !ucp->count ? ucp->sink++ : weft_ucp_event_queued(ucp);
 }
 
 #endif

@@ -31,11 +31,14 @@ int weft_ucp_refuse_remote(const struct weft_ucp *u, const struct xfer *x)
 
 /* ---- completions ---- */
 
-static const char *const verb_words[VERBS] = {
-    [VERB_WRITE] = "write",         [VERB_READ] = "read",
-    [VERB_ATOMIC] = "atomic",       [VERB_AM] = "am",
-    [VERB_SEND] = "send",           [VERB_TSEND] = "a tagged message",
-    [VERB_STREAM_SEND] = "a stream"};
+static const char *const verb_words[VERBS + 1] = {[VERB_WRITE] = "write",
+                                                  [VERB_READ] = "read",
+                                                  [VERB_ATOMIC] = "atomic",
+                                                  [VERB_AM] = "am",
+                                                  [VERB_SEND] = "send",
+                                                  [VERB_TSEND] = "a tagged message",
+                                                  [VERB_STREAM_SEND] = "a stream",
+                                                  [VERBS] = "am"};
 
 /* It is over, with an event for who waits for it. */
 static void finish(struct weft_ucp_slot *slot)
@@ -76,7 +79,7 @@ static void finish_settled(struct weft_ucp *u)
 void weft_ucp_slot_done(void *request, ucs_status_t status, void *arg)
 {
     struct weft_ucp_slot *slot = arg;
-    bool brought = slot->brought;
+    bool brought = request == slot->request;
     note(slot, status);
     if (slot->shows)
         weft_ucp_show(slot->ucp, request);
@@ -139,7 +142,6 @@ static int flush_too(struct weft_ucp_slot *slot)
 {
     struct weft_ucp *u = slot->ucp;
     bool alone = !u->waiting;
-    weft_ucp_slot_take(slot);
     slot->flushes = true;
     slot->turn = u->turns;
     slot->next = NULL;
@@ -163,27 +165,40 @@ int weft_ucp_flush(struct fabric *fabric, const struct xfer *x)
     struct weft_ucp *u = (struct weft_ucp *)fabric;
     if (!u->connected)
         return weft_ucp_not_connected(u);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, VERB_WRITE, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
+    weft_ucp_slot_take(slot, VERB_WRITE, x);
     slot->local = true;
     return flush_too(slot);
 }
 
-int weft_ucp_begun(struct weft_ucp_slot *slot, const struct xfer *x, void *request, bool flushes)
+int weft_ucp_begun(struct weft_ucp_slot *slot, enum verb verb, const struct xfer *x, void *request,
+                   bool flushes)
 {
     if (UCS_PTR_IS_ERR(request))
-        return weft_ucp_refuse(slot->ucp, verb_words[slot->verb], UCS_PTR_STATUS(request));
+        return weft_ucp_refuse(slot->ucp, verb_words[verb], UCS_PTR_STATUS(request));
     if (slot->ucp->tuned)
-        weft_ucp_show_once(slot, x, request);
+        weft_ucp_show_once(slot->ucp, verb, x->length, request);
+    if (!request && !flushes)
+        return DONE;
+    weft_ucp_slot_take(slot, verb, x);
     slot->remote = x->remote->own;
     slot->key = x->remote->key;
     slot->local = !request;
-    if (flushes)
-        return flush_too(slot);
-    if (!request)
-        return DONE;
-    weft_ucp_slot_take(slot);
+    return flushes ? flush_too(slot) : LATER;
+}
+
+int weft_ucp_sent_slowly(struct weft_ucp_slot *slot, enum verb verb, const struct xfer *x,
+                         void *request, bool taken)
+{
+    if (UCS_PTR_IS_ERR(request)) {
+        if (taken)
+            weft_ucp_slot_give(slot);
+        return weft_ucp_refuse(slot->ucp, verb_words[verb], UCS_PTR_STATUS(request));
+    }
+    if (!taken)
+        weft_ucp_slot_take(slot, verb, x);
     return LATER;
 }
 
@@ -197,16 +212,16 @@ static inline int move(struct fabric *fabric, const struct xfer *x, enum verb ve
         return weft_ucp_refuse_remote(u, x);
     if (!x->length)
         return DONE;
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u, verb, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
     if (!slot)
         return -EAGAIN;
-    struct weft_ucp_bytes b;
-    weft_ucp_bytes(&b, slot, x, &u->send);
+    ucp_request_param_t own;
+    struct weft_ucp_bytes b = weft_ucp_bytes(slot, verb, x, &u->send, &own);
     uint64_t there = r->base + x->remote_at;
     bool writes = verb == VERB_WRITE;
     void *request = writes ? ucp_put_nbx(u->ep, b.at, b.count, there, r->rkey, b.param)
                            : ucp_get_nbx(u->ep, b.at, b.count, there, r->rkey, b.param);
-    return weft_ucp_begun(slot, x, request, writes && !(x->how & HINT(LOCAL)));
+    return weft_ucp_begun(slot, verb, x, request, writes && !(x->how & HINT(LOCAL)));
 }
 
 int weft_ucp_write(struct fabric *fabric, const struct xfer *x)
