@@ -18,7 +18,7 @@ static inline int look(struct run *run, uint64_t number)
 }
 
 /* *now: read again if it took long. */
-static int await(struct run *run, uint64_t *now)
+static inline int await(struct run *run, uint64_t *now, bool *due)
 {
     struct backoff backoff = {0};
     int got;
@@ -27,8 +27,10 @@ static int await(struct run *run, uint64_t *now)
         if (got)
             return got;
     }
-    if (backoff.polls >= LONG_POLLS)
+    if (__builtin_expect(backoff.polls >= LONG_POLLS, 0)) {
         *now = clock_read_unfenced(&run->meter.clock);
+        *due = *now >= run->meter.next;
+    }
     return got < 0 ? got : 0;
 }
 
@@ -42,8 +44,9 @@ static int turn(struct run *run, uint64_t now, uint64_t first, bool more)
     return more ? meter_report(run, run->flight.number - first, false) : TURN_ON;
 }
 
-/* A message there and one back. *now: about when it went, or came. */
-static inline int exchange(struct run *run, struct roundtrips *r, uint64_t *now)
+/* A message there and one back. *now: about when it went, or came; *due: then the meter is to be
+ * looked at, which is found out while the message is under way. */
+static inline int exchange(struct run *run, struct roundtrips *r, uint64_t *now, bool *due)
 {
     const struct clock *clock = &run->meter.clock;
     if (!r->after) {
@@ -55,7 +58,8 @@ static inline int exchange(struct run *run, struct roundtrips *r, uint64_t *now)
         *now = clock_read_unfenced(clock);
         roundtrip_after(r, *now);
     }
-    return status ? status : await(run, now);
+    *due = *now >= run->meter.next;
+    return status ? status : await(run, now, due);
 }
 
 static int iterate(struct run *run, uint64_t count, bool keep)
@@ -63,18 +67,21 @@ static int iterate(struct run *run, uint64_t count, bool keep)
     struct meter *m = &run->meter;
     struct roundtrips r = {.buckets = keep ? m->stats->buckets : NULL};
     uint64_t first = run->flight.number, now = 0;
-    int what = TURN_ON, status = 0;
+    int status = 0, what = TURN_ON;
+    bool due = false;
     if (!run->session->facts.alone)
         r.below = clock_from_ps(&m->clock, SHORT_NS * UINT64_C(1000));
     meter_start(run);
-    for (uint64_t i = 0; i < count && what == TURN_ON; i++) {
-        status = exchange(run, &r, &now);
+    for (uint64_t i = 0; i < count; i++) {
+        status = exchange(run, &r, &now, &due);
         if (status)
             break;
-        if (now >= m->next) {
+        if (__builtin_expect(due, 0)) {
             now = clock_read_unfenced(&m->clock);
             roundtrip_end(&r, now);
             what = turn(run, now, first, keep && i + 1 < count);
+            if (what != TURN_ON)
+                break;
         }
     }
     if (status) {

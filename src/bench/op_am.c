@@ -47,7 +47,7 @@ static int am_fire(struct run *run, uint64_t number)
 {
     run->xfer.header = number;
     int status = run->verify ? am_before(run, number - 1) : 0;
-    return status ? status : flight_post(run);
+    return status ? status : flight_post_verb(run);
 }
 
 static int am_arrival(struct run *run, const struct completion *c)

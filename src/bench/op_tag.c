@@ -129,7 +129,7 @@ static int tag_fire(struct run *run, uint64_t number)
     struct state *state = state_of(run);
     int status = run->verify ? tag_before(run, number - 1) : 0;
     if (!status)
-        status = flight_post(run);
+        status = flight_post_verb(run);
     for (; state->due && !status; state->due -= !status)
         status = post_receive(run);
     return status;

@@ -15,19 +15,20 @@
 enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
 
 struct inflight {
-    unsigned pending;   /* operations that will complete */
-    unsigned quiet;     /* polls without an arrival */
-    unsigned idle;      /* looks in a row that found nothing, at the target */
-    unsigned naps;      /* and all of them, where it sleeps */
-    bool armed;         /* the last of them was followed by arming: the next one may sleep */
-    uint64_t number;    /* the last message sent */
-    uint64_t arrivals;  /* how many came in */
-    uint64_t acked;     /* active messages that were acknowledged to us */
-    uint64_t answered;  /* and by us */
-    uint64_t noted;     /* how much of all that is known as progress */
-    uint64_t turn_ns;   /* the target's last turn, of those that found nothing */
-    struct xfer ack;    /* local is NULL: nothing is acknowledged */
-    uint64_t ack_every; /* so many messages, or when nothing more comes */
+    unsigned pending;       /* operations that will complete */
+    unsigned quiet;         /* polls without an arrival */
+    unsigned idle;          /* looks in a row that found nothing, at the target */
+    unsigned naps;          /* and all of them, where it sleeps */
+    bool armed;             /* the last of them was followed by arming: the next one may sleep */
+    uint64_t number;        /* the last message sent */
+    uint64_t arrivals;      /* how many came in */
+    uint64_t acked;         /* active messages that were acknowledged to us */
+    uint64_t answered;      /* and by us */
+    uint64_t noted;         /* how much of all that is known as progress */
+    uint64_t turn_ns;       /* the target's last turn, of those that found nothing */
+    struct xfer ack;        /* local is NULL: nothing is acknowledged */
+    uint64_t ack_every;     /* so many messages, or when nothing more comes */
+    struct completion came; /* what a poll for one brought: not on the stack, which is guarded */
 };
 
 /* Between two looks for something that is not there yet. */
@@ -162,12 +163,12 @@ int flight_take(struct run *run, const struct completion *completion);
  * is measured. Whatever else comes, and what is to be verified, goes the way of all completions. */
 static inline int flight_poll_for(struct run *run, enum verb verb, unsigned *plain)
 {
-    struct completion c;
-    int got = run->fabric->poll(run->handle, &c, 1);
+    struct completion *c = &run->flight.came;
+    int got = run->fabric->poll(run->handle, c, 1);
     if (got <= 0)
         return got;
-    if (c.verb != verb || c.status || c.length != run->size || run->verify) {
-        int status = flight_take(run, &c);
+    if (c->verb != verb || c->status || c->length != run->size || run->verify) {
+        int status = flight_take(run, c);
         return status ? status : got;
     }
     ++*plain;
@@ -182,6 +183,13 @@ int flight_until(struct run *run, unsigned pending, uint64_t unacked);
 
 /* What was posted is in the target's memory, also what has completed here alone. */
 int flight_settle(struct run *run);
+
+/* Posts what the verb alone is, counted in flight.pending until it completes. */
+static inline int flight_post_verb(struct run *run)
+{
+    int got = run->verb(run->handle, &run->xfer);
+    return got == DONE ? 0 : flight_post_slowly(run, got);
+}
 
 /* Posts an operation, counted in flight.pending until it completes. */
 static inline int flight_post(struct run *run)

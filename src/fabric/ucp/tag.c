@@ -93,7 +93,7 @@ int weft_ucp_send(struct fabric *fabric, const struct xfer *x)
 
 /* ---- in ---- */
 
-static inline void hand_over(struct weft_ucp_slot *slot, uint64_t tag)
+static void hand_over(struct weft_ucp_slot *slot, uint64_t tag)
 {
     *weft_ucp_event(slot->ucp) = (struct completion){.id = slot->id,
                                                      .verb = slot->verb,
@@ -158,9 +158,10 @@ static void received(void *request, ucs_status_t status, const ucp_tag_recv_info
         return;
     }
     u->receives--;
-    slot->length = info->length;
-    count_taken(u, slot->length);
-    hand_over(slot, info->sender_tag);
+    count_taken(u, info->length);
+    *weft_ucp_event(u) = (struct completion){
+        .id = slot->id, .verb = VERB_TRECV, .length = info->length, .tag = info->sender_tag};
+    weft_ucp_slot_give(slot);
 }
 
 /* The callback may come before the call returns. */

@@ -332,8 +332,8 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
     static int table_##name(struct fabric *fabric, const struct xfer *x)                           \
     {                                                                                              \
         struct weft_ucp *u = (struct weft_ucp *)fabric;                                            \
-        return u->survives ? weft_ucp_survive_verb(u, weft_ucp_##name, x)                          \
-                           : weft_ucp_##name(fabric, x);                                           \
+        return __builtin_expect(u->survives, 0) ? weft_ucp_survive_verb(u, weft_ucp_##name, x)     \
+                                                : weft_ucp_##name(fabric, x);                      \
     }
 SURVIVED(write)
 SURVIVED(read)

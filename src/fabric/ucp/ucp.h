@@ -407,11 +407,12 @@ void weft_ucp_packets_free(struct weft_ucp *ucp);
 /* Arrivals that wait for it, as far as there is room. */
 void weft_ucp_fetch(struct weft_ucp *ucp);
 
-/* Straight to the caller of a poll that is under way, or else in the queue. */
+/* Straight to the caller of a poll that is under way, or else in the queue, which is empty when
+ * such a poll begins and is not used before the caller's room is full. */
 struct completion *weft_ucp_event_queued(struct weft_ucp *ucp);
 static inline struct completion *weft_ucp_event(struct weft_ucp *ucp)
 {
-    return ucp->sink != ucp->sink_end && !ucp->count ? ucp->sink++ : weft_ucp_event_queued(ucp);
+    return ucp->sink != ucp->sink_end ? ucp->sink++ : weft_ucp_event_queued(ucp);
 }
 
 #endif
