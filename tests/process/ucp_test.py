@@ -38,16 +38,18 @@ def lines_for(verify):
     yield f"copied -t ucp_am_bw -y -s 200 {verify}"
 
 
-def runs(fabric, verify):
+def runs(fabric, verify, *more):
     need()
     lines = list(lines_for(verify))
     path = os.path.join(tap.folder(), "batch")
     with open(path, "w", encoding="utf-8") as out:
         out.write("\n".join(lines) + "\n")
-    process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], "-b", path, limit=60)
+    process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], *more, "-b", path, limit=60)
     ended(process, 0)
     rows = [row.split(",")[:2] for row in process.out.splitlines()[1:]]
     equal(rows, [[line.split()[0], "20"] for line in lines], process)
+    said = [line.split(" protocol of ")[1].split(":")[0] for line in sentences(process) if " protocol of " in line]
+    equal(said, [line.split()[2] for line in lines] if "-X" in more else [], process)
 
 
 def killed(fabric, victim, name, *more):
@@ -83,6 +85,7 @@ add("an abort of a process that has no network is not touched", aborts, "client"
 for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
+    add(f"of every test of UCX's protocol layer the protocol is asked for on {fabric}", runs, fabric, "", "-X")
     for victim, *test in (("server", "stream_bw"), ("client", "ucp_put_lat"), ("server", "ucp_cswap"),
                           ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8")):
         add(f"a killed {victim} ends the other in {' '.join(test)} on {fabric}", killed, fabric, victim, *test)
