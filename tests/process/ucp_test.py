@@ -86,8 +86,9 @@ for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
     add(f"of every test of UCX's protocol layer the protocol is asked for on {fabric}", runs, fabric, "", "-X")
-    for victim, *test in (("server", "stream_bw"), ("client", "ucp_put_lat"), ("server", "ucp_cswap"),
-                          ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8")):
+    for victim, *test in (*((("client", "server")[i % 2], name) for i, name in enumerate(TESTS + ATOMICS)),
+                          ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8"),
+                          ("server", "tag_lat", "-U"), ("client", "stream_lat", "-E", "sleep")):
         add(f"a killed {victim} ends the other in {' '.join(test)} on {fabric}", killed, fabric, victim, *test)
 
 
