@@ -58,6 +58,23 @@ def killed(fabric, victim, name, *more):
     tap.kills_an_end(victim, *FABRICS[fabric], "-t", name, *more, env={"MALLOC_PERTURB_": "85"})
 
 
+def noticed(fabric):
+    need()
+    if tap.SANITIZED:
+        skip("nothing can be preloaded before a sanitizer")
+    env = {"LD_PRELOAD": os.path.join(tap.doubles_folder(), "ucx_corrupts.so")}
+    size = "100" if fabric == "posix" else "100000"
+
+    def one(name):
+        process = run(TOOL, "--local", *FABRICS[fabric], "-t", name, "-s", size, "-n", "100", "-w", "0", "--verify",
+                      env=env)
+        ended(process, 1)
+        check("byte 0 is" in process.err, name, process)
+
+    # A failed run waits a second for the other end.
+    tap.in_parallel(one, [name for name in TESTS if name != "ucp_get"], 5)
+
+
 def aborts(victim, where):
     """As UCX does to a process whose peer is lost."""
     need()
@@ -86,6 +103,7 @@ for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
     add(f"of every test of UCX's protocol layer the protocol is asked for on {fabric}", runs, fabric, "", "-X")
+    add(f"wrong data in a message or a put by UCX's layer is noticed on {fabric}", noticed, fabric)
     for victim, *test in (*((("client", "server")[i % 2], name) for i, name in enumerate(TESTS + ATOMICS)),
                           ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8"),
                           ("server", "tag_lat", "-U"), ("client", "stream_lat", "-E", "sleep")):
