@@ -218,20 +218,38 @@ static void stage(const struct report_boxed *b, const struct result *r)
         fprintf(b->out, "%-10s", r->final ? "Final:" : "[thread 0]");
 }
 
-static void boxed_row(const struct report_boxed *b, const struct result *r)
+/* Current releases of UCX print of several threads together only what is of the whole run. */
+static void totals(const struct report_boxed *b, const struct result *r)
+{
+    double both = ways(b);
+    fprintf(b->out, " %29.3f", r->latency_us.overall);
+    number(b, " ", 22, 2, both * r->bandwidth.overall / mib);
+    number(b, " ", 23, 0, both * r->rate.overall);
+}
+
+static void figures(const struct report_boxed *b, const struct result *r)
 {
     char text[32];
     double both = ways(b);
     rank_text(b, r, text, sizeof text);
-    if (b->today)
-        stage(b, r);
-    number(b, "", b->today ? 18 : 14, 0, (double)r->count);
     fprintf(b->out, " %*s %9.3f %9.3f", b->today ? 10 : 9, text, r->latency_us.recent,
             r->latency_us.overall);
     number(b, " ", b->today ? 11 : 10, 2, both * r->bandwidth.recent / mib);
     number(b, " ", 10, 2, both * r->bandwidth.overall / mib);
     number(b, " ", 11, 0, both * r->rate.recent);
     number(b, " ", 11, 0, both * r->rate.overall);
+}
+
+static void boxed_row(const struct report_boxed *b, const struct result *r)
+{
+    char text[32];
+    if (b->today)
+        stage(b, r);
+    number(b, "", b->today ? 18 : 14, 0, (double)r->count);
+    if (b->today && r->final && b->threads > 1)
+        totals(b, r);
+    else
+        figures(b, r);
     for (size_t i = 0; i < percentiles_of(b); i++) {
         percentile_text(r, b->percentiles[i], text, sizeof text);
         fprintf(b->out, " %*s", PERCENTILE, text);
@@ -289,6 +307,7 @@ static int boxed_begin(struct report *report, const struct facts *facts)
     bool one = b->final_only && b->mixed;
     const char *group = one ? "overhead/latency" : facts->method->samples(facts->spec);
     b->legs = facts->legs;
+    b->threads = facts->spec->threads;
     if (b->csv && !b->group)
         csv_titles(b);
     if (!b->csv && (!b->group || strcmp(b->group, group) != 0))

@@ -42,6 +42,7 @@ static void open_sheet(struct sheet *sheet, struct report_boxed how)
     sheet->boxed.final_only = how.final_only;
     sheet->boxed.today = how.today;
     sheet->boxed.mixed = how.mixed;
+    sheet->boxed.threads = how.threads;
     sheet->boxed.columns = how.columns ? how.columns : "";
 }
 
@@ -56,6 +57,7 @@ static int begin_boxed(struct report_boxed *boxed, const char *group, const char
 {
     struct spec spec;
     spec_defaults(&spec);
+    spec.threads = boxed->threads ? boxed->threads : 1;
     spec.op = choice_named(op_names, "am");
     spec.method =
         choice_named(method_names, strcmp(group, "overhead") == 0 ? "stream" : "ping-pong");
@@ -269,6 +271,24 @@ static void final_rows_of_current_ucx_begin_with_their_labels(void **state)
     close_sheet(&sheet);
 }
 
+/* Of all threads together, that is; a column of the other rows' has nothing then. */
+static void a_final_row_of_current_ucx_has_four_figures_of_several_threads(void **state)
+{
+    struct sheet sheet;
+    (void)state;
+    open_sheet(&sheet, (struct report_boxed){.today = true, .threads = 2});
+    boxed_begin(&sheet, "overhead", "");
+    boxed_row(&sheet, &first_second);
+    boxed_row(&sheet, &whole);
+    const char *rows = sheet.text + strlen(TODAY("Stage", "       overhead (usec)        "));
+    assert_string_equal(rows,
+                        "[thread 0]            586527      0.845     0.852     0.852        4.47"
+                        "       4.47      586527      586527\n"
+                        "Final:               1000000                         0.851"
+                        "                   4.48                  587681\n");
+    close_sheet(&sheet);
+}
+
 static void thousands_are_separated_without_any_locale(void **state)
 {
     static const struct result large = {
@@ -456,6 +476,7 @@ int main(void)
         cmocka_unit_test(labels_longer_than_the_border_are_cut_to_it),
         cmocka_unit_test(rows_of_current_ucx_begin_with_their_stage),
         cmocka_unit_test(final_rows_of_current_ucx_begin_with_their_labels),
+        cmocka_unit_test(a_final_row_of_current_ucx_has_four_figures_of_several_threads),
         cmocka_unit_test(thousands_are_separated_without_any_locale),
         cmocka_unit_test(each_count_of_digits_is_grouped_from_the_right),
         cmocka_unit_test(csv_has_one_header_and_one_line_a_row),
