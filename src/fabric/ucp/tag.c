@@ -42,6 +42,15 @@ static int refuse(const struct weft_ucp *u, const struct xfer *x)
                                x->length, x->at, x->local->length);
 }
 
+/* What UCX did not take is not on its way. */
+static __attribute__((noinline)) int sent_slowly(struct weft_ucp_slot *slot, enum verb verb,
+                                                 const struct xfer *x, void *request, bool taken)
+{
+    if (UCS_PTR_IS_ERR(request))
+        slot->ucp->flow.sent -= units(x->length);
+    return weft_ucp_sent_slowly(slot, verb, x, request, taken);
+}
+
 static __attribute__((noinline)) int
 send_specially(struct weft_ucp_slot *slot, const struct xfer *x, enum verb verb, uint64_t tag)
 {
@@ -50,7 +59,7 @@ send_specially(struct weft_ucp_slot *slot, const struct xfer *x, enum verb verb,
     struct weft_ucp_bytes b = weft_ucp_bytes(slot, verb, x, &u->send, &own);
     void *request = x->how & HINT(SYNC) ? ucp_tag_send_sync_nbx(u->ep, b.at, b.count, tag, b.param)
                                         : ucp_tag_send_nbx(u->ep, b.at, b.count, tag, b.param);
-    return weft_ucp_sent(slot, verb, x, request, b.taken);
+    return request ? sent_slowly(slot, verb, x, request, b.taken) : DONE;
 }
 
 /* The usual way is short: it is between an arrival and the answer. */
@@ -67,7 +76,7 @@ static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum ver
     if (!weft_ucp_usual(u, x) || x->how & HINT(SYNC))
         return send_specially(slot, x, verb, tag);
     void *request = ucp_tag_send_nbx(u->ep, x->local->address + x->at, x->length, tag, &u->send);
-    return weft_ucp_sent(slot, verb, x, request, false);
+    return request ? sent_slowly(slot, verb, x, request, false) : DONE;
 }
 
 int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x)
