@@ -67,7 +67,7 @@ class Lists:
 
     def __init__(self, build, cpus):
         self.build, self.cpus = build, cpus
-        self.perf = perftest.Perf(build, cpus)
+        self.perf = perftest.Perf(build, perftest.PEER, cpus)
         self.seen = {}
 
     def add(self, key, value):
@@ -104,13 +104,13 @@ class Lists:
 
     def iperf3(self, _):
         target, initiator = self.cpus
-        self.perf.port += 1
-        where = ["-p", str(self.perf.port)]
+        port = self.perf.port()
+        where = ["-p", str(port)]
         with subprocess.Popen(["iperf3", "-s", "-1", *where, "-A", str(target)],
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as server:
             try:
-                if not perftest.listens(self.perf.port):
+                if not perftest.listens(port):
                     raise Failed("iperf3 -s does not listen")
                 said = bench.output_of(["iperf3", "-c", "127.0.0.1", *where, "-A", str(initiator),
                                         "-t", str(IPERF_SECONDS), "-l", "65536", "-J"])

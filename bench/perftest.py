@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Our ucx_perftest beside UCX's own: whole processes in turn on the same two CPUs, elapsed time over
 # iterations, ratios of medians with their 95 % confidence intervals (bootstrap over the repetitions),
-# and the peer against itself. It judges and asserts nothing: the status is 0 unless a program fails.
+# and the peer against itself. A virtual machine may move its CPUs nearer to each other, or apart, while it
+# runs; so one cache line goes there and back before and after each group of runs, and those of near CPUs
+# are not compared with those of far ones. It judges and asserts nothing: the status is 0 unless a
+# program fails.
 
 import argparse
 import functools
+import math
 import os
 import random
 import re
@@ -20,6 +24,8 @@ from bench import Failed
 
 PEER = "/usr/bin/ucx_perftest"
 RESAMPLES = 2000
+APART = 1.8  # a line that takes so many times as long goes between CPUs that are further apart
+FEW = 5  # repetitions from which nothing is concluded
 NUMBERS = re.compile(r"^(?:Final:)?\s*(\d+)((?:\s+<?[\d.]+){7})\s*$")
 
 # Label, test, layout, size, iterations, transport and device, and whether more is better.
@@ -81,28 +87,37 @@ def listens(port):
 class Perf:
     def __init__(self, build, peer, cpus):
         self.tool = str(build / "tools" / "ucx_perftest")
+        self.floor = str(build / "bench" / "floor")
         self.peer = peer
         self.cpus = cpus
         self.begun = time.time_ns() // 1000
-        self.seen = {}
+        self.groups = []  # of each group of runs: its case, the line before and after, what each reached
+
+    def line(self):
+        """Half a round trip of one cache line, in ns; NaN where others had the CPUs all the time."""
+        if not Path(self.floor).exists():
+            raise Failed(f"{self.floor} is not built: ninja -C {Path(self.floor).parent.parent} bench/floor")
+        try:
+            return bench.number_of([self.floor, "--cpu", ",".join(map(str, self.cpus)), "line"], "ns")
+        except Failed:
+            return math.nan
 
     def port(self):
         """Another one each time, and other ones than a run on other CPUs, which may go on beside this."""
         self.begun += 1
         return 12000 + self.cpus[0] % 16 * 1000 + self.begun % 1000
 
-    def ours(self, key, words, where):
+    def ours(self, words, where):
         target, initiator = self.cpus
         argv = [self.tool, "--local", "-f", "-c", f"{initiator},{target}", *where, *words]
-        self.seen.setdefault(key, []).append(rate_of(bench.output_of(argv), argv))
+        return rate_of(bench.output_of(argv), argv)
 
-    def theirs(self, key, words, where):
+    def theirs(self, words, where):
         """A server that was spoken to too early is of no use any more: begin again."""
         for _ in range(5):
             rate = self.peer_rate(words, where)
             if rate:
-                self.seen.setdefault(key, []).append(rate)
-                return
+                return rate
         raise Failed(f"{self.peer} {' '.join(words)}: no result")
 
     def peer_rate(self, words, where):
@@ -132,18 +147,32 @@ class Perf:
                 server.kill()
 
     def repetition(self, cases):
+        before = self.line()
         for label, test, layout, size, count, (transport, device), _ in cases:
             words = ["-t", test, "-s", str(size), "-n", str(count)]
             words += ["-D", layout] if layout else []
             where = ["-x", transport, "-d", device]
-            runs = [lambda w=words, at=where, k=label: self.ours(f"ours {k}", w, at),
-                    lambda w=words, at=where, k=label: self.theirs(f"theirs {k}", w, at),
-                    lambda w=words, at=where, k=label: self.theirs(f"again {k}", w, at)]
+            runs = [("ours", self.ours, where), ("theirs", self.theirs, where), ("again", self.theirs, where)]
             if transport != "tcp" and (layout or test.startswith("tag_")):
-                runs.append(lambda w=words, k=label: self.ours(f"soft {k}", w, ["-x", "soft"]))
-            random.shuffle(runs)
-            for run in runs:
-                run()
+                runs.append(("soft", self.ours, ["-x", "soft"]))
+            rates = {who: run(words, at) for who, run, at in random.sample(runs, len(runs))}
+            after = self.line()
+            self.groups.append((label, (before, after), rates))
+            before = after
+
+
+def distances(groups):
+    """The limits between which a line is near or far: all of them, or two ranges if it moved."""
+    lines = [line for _, between, _ in groups for line in between if line > 0]
+    if not lines or max(lines) < APART * min(lines):
+        return [(0.0, math.inf)]
+    middle = math.sqrt(max(lines) * min(lines))
+    return [(0.0, middle), (middle, math.inf)]
+
+
+def at_distance(groups, low, high):
+    """The groups that were measured at that distance from their beginning to their end."""
+    return [group for group in groups if all(low <= line < high for line in group[1])]
 
 
 def ratio(ours, theirs, more):
@@ -176,23 +205,43 @@ def figure(rate, test):
     return f"{1e9 / rate / (2 if test.endswith('_lat') else 1):9.1f} ns "
 
 
-def show(perf, cases):
-    print(f"\n{'':24}{'ours':>13}{'UCX':>14}   {'ratio':>5} (95 %)         {'UCX/itself':>10}")
-    for who, title in (("ours", "The same transport"), ("soft", "soft, beside UCX's posix")):
-        print(title)
-        for label, test, *_, more in cases:
-            if f"{who} {label}" not in perf.seen:
-                continue
-            ours, theirs, again = (perf.seen[f"{k} {label}"] for k in (who, "theirs", "again"))
-            found, itself = ratio(ours, theirs, more), ratio(again, theirs, more)
-            bound = (0.95 if more else 1.05) if who == "ours" else 1.0
-            if who == "soft" and test in ("am_lat", "tag_lat"):
-                bound = 0.5
-            words = f"{'at least' if more else 'at most'} {bound}"
-            print(f"  {label:22}{figure(statistics.median(ours), test):>13}"
-                  f"{figure(statistics.median(theirs), test):>14}   {found[0]:5.2f} "
-                  f"({found[1]:.2f} - {found[2]:.2f})  {itself[0]:5.2f} ({itself[1]:.2f} - "
-                  f"{itself[2]:.2f})   {words}: {verdict(found, itself, bound, more)}")
+def show_case(case, who, groups):
+    label, test, *_, more = case
+    ours, theirs, again = ([rates[k] for name, _, rates in groups if name == label and k in rates]
+                           for k in (who, "theirs", "again"))
+    if not ours:
+        return
+    words = f"  {label:22}{figure(statistics.median(ours), test):>13}{figure(statistics.median(theirs), test):>14}"
+    if len(ours) < FEW:
+        print(f"{words}   {len(ours)} repetitions: too few")
+        return
+    found, itself = ratio(ours, theirs, more), ratio(again, theirs, more)
+    bound = (0.95 if more else 1.05) if who == "ours" else 1.0
+    if who == "soft" and test in ("am_lat", "tag_lat"):
+        bound = 0.5
+    print(f"{words}   {found[0]:5.2f} ({found[1]:.2f} - {found[2]:.2f})  {itself[0]:5.2f} ({itself[1]:.2f} - "
+          f"{itself[2]:.2f})  {len(ours):3}  {'at least' if more else 'at most'} {bound}: "
+          f"{verdict(found, itself, bound, more)}")
+
+
+def show(groups, cases):
+    ranges = distances(groups)
+    names = ("CPUs near", "CPUs far") if len(ranges) > 1 else ("CPUs",)
+    for name, limits in zip(names, ranges):
+        there = at_distance(groups, *limits)
+        lines = [line for _, between, _ in there for line in between]
+        if not there:
+            continue
+        print(f"\n{name}: a line takes {min(lines):.0f} to {max(lines):.0f} ns\n"
+              f"{'':24}{'ours':>13}{'UCX':>14}   {'ratio':>5} (95 %)         {'UCX/itself':>10}         runs")
+        for who, title in (("ours", "The same transport"), ("soft", "soft, beside UCX's posix")):
+            if any(who in rates for _, _, rates in there):
+                print(title)
+            for case in cases:
+                show_case(case, who, there)
+    moved = len(groups) - sum(len(at_distance(groups, *limits)) for limits in ranges)
+    if moved:
+        print(f"\n{moved} of {len(groups)} groups of runs left out: the CPUs moved, or others had them")
 
 
 def arguments():
@@ -214,7 +263,7 @@ def measure(asked):
           f"initiator on CPU {cpus[1]}", flush=True)
     for _ in range(asked.pairs):
         perf.repetition(cases)
-    show(perf, cases)
+    show(perf.groups, cases)
 
 
 def main():

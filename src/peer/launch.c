@@ -41,7 +41,8 @@ static void read_size(struct launcher *launcher, const char *variable)
         launcher->variable = variable;
 }
 
-/* Open MPI first, because it sets PMIx's variables too. */
+/* Open MPI first, because it sets PMIx's variables too. PALS has PMI_SIZE, and no MPICH of ours
+ * speaks to it. */
 static void find_launcher(struct launcher *launcher)
 {
     *launcher = (struct launcher){.mpi = value_of("WEFT_MPI")};
@@ -49,7 +50,7 @@ static void find_launcher(struct launcher *launcher)
     if (is_set("OMPI_COMM_WORLD_SIZE")) {
         chosen = "openmpi";
         read_size(launcher, "OMPI_COMM_WORLD_SIZE");
-    } else if (is_set("PMI_FD") || is_set("PMI_SIZE")) {
+    } else if (is_set("PMI_FD") || (is_set("PMI_SIZE") && !is_set("PALS_RANKID"))) {
         chosen = "mpich";
         read_size(launcher, "PMI_SIZE");
         read_size(launcher, "SLURM_STEP_NUM_TASKS");

@@ -73,7 +73,7 @@ static void rank_title(const struct report_boxed *b, const char *form, char *tex
 static void draw_today(struct report_boxed *b, const char *group)
 {
     char title[16];
-    int right = 8, left = (int)(30 - right - strlen(" (usec)"));
+    int right = strlen(group) > 8 ? 3 : 8, left = (int)(30 - right - strlen(" (usec)"));
     rank_title(b, "%.1f%%ile", title, sizeof title);
     fputs("+--------------+--------------+------------------------------+---------------------+"
           "-----------------------+",
@@ -122,14 +122,22 @@ static void draw(struct report_boxed *b, const char *group)
     fputc('\n', b->out);
 }
 
+/* As many bytes of the labels as fit, with slashes between them. */
+static size_t join_labels(const struct report_boxed *b, char *text, size_t room)
+{
+    size_t at = 0;
+    for (const char *from = b->labels; *from && at < room; from++)
+        text[at++] = *from == '\n' ? '/' : *from;
+    return at;
+}
+
 /* A border with the labels in it. */
 static void draw_labels(const struct report_boxed *b)
 {
     char line[sizeof rule_today];
-    size_t at = 1, length = b->today ? sizeof rule_today : sizeof rule;
+    size_t length = b->today ? sizeof rule_today : sizeof rule;
     memcpy(line, b->today ? rule_today : rule, length);
-    for (const char *from = b->labels; *from && at + 1 < length - 1; from++)
-        line[at++] = *from == '\n' ? '/' : *from;
+    join_labels(b, line + 1, length - 3);
     text_clean(line);
     fputs(line, b->out);
     rule_percentiles(b, true);
@@ -198,20 +206,50 @@ static double ways(const struct report_boxed *b)
     return b->today && b->legs == 2 ? 2 : 1;
 }
 
-static void boxed_row(const struct report_boxed *b, const struct result *r)
+/* Current releases of UCX have the labels here if only final rows are printed. */
+static void stage(const struct report_boxed *b, const struct result *r)
+{
+    char labels[sizeof rule_today];
+    labels[join_labels(b, labels, sizeof labels - 1)] = '\0';
+    text_clean(labels);
+    if (b->final_only)
+        fprintf(b->out, "%10s", labels);
+    else
+        fprintf(b->out, "%-10s", r->final ? "Final:" : "[thread 0]");
+}
+
+/* Current releases of UCX print of several threads together only what is of the whole run. */
+static void totals(const struct report_boxed *b, const struct result *r)
+{
+    double both = ways(b);
+    fprintf(b->out, " %29.3f", r->latency_us.overall);
+    number(b, " ", 22, 2, both * r->bandwidth.overall / mib);
+    number(b, " ", 23, 0, both * r->rate.overall);
+}
+
+static void figures(const struct report_boxed *b, const struct result *r)
 {
     char text[32];
     double both = ways(b);
     rank_text(b, r, text, sizeof text);
-    if (b->today)
-        fprintf(b->out, "%-10s", b->final_only ? "" : r->final ? "Final:" : "[thread 0]");
-    number(b, "", b->today ? 18 : 14, 0, (double)r->count);
     fprintf(b->out, " %*s %9.3f %9.3f", b->today ? 10 : 9, text, r->latency_us.recent,
             r->latency_us.overall);
     number(b, " ", b->today ? 11 : 10, 2, both * r->bandwidth.recent / mib);
     number(b, " ", 10, 2, both * r->bandwidth.overall / mib);
     number(b, " ", 11, 0, both * r->rate.recent);
     number(b, " ", 11, 0, both * r->rate.overall);
+}
+
+static void boxed_row(const struct report_boxed *b, const struct result *r)
+{
+    char text[32];
+    if (b->today)
+        stage(b, r);
+    number(b, "", b->today ? 18 : 14, 0, (double)r->count);
+    if (b->today && r->final && b->threads > 1)
+        totals(b, r);
+    else
+        figures(b, r);
     for (size_t i = 0; i < percentiles_of(b); i++) {
         percentile_text(r, b->percentiles[i], text, sizeof text);
         fprintf(b->out, " %*s", PERCENTILE, text);
@@ -269,11 +307,12 @@ static int boxed_begin(struct report *report, const struct facts *facts)
     bool one = b->final_only && b->mixed;
     const char *group = one ? "overhead/latency" : facts->method->samples(facts->spec);
     b->legs = facts->legs;
+    b->threads = facts->spec->threads;
     if (b->csv && !b->group)
         csv_titles(b);
     if (!b->csv && (!b->group || strcmp(b->group, group) != 0))
         (b->today ? draw_today : draw)(b, group);
-    if (!b->csv && *b->labels)
+    if (!b->csv && *b->labels && !(b->today && b->final_only))
         draw_labels(b);
     b->group = group;
     return report_flush(b->out);

@@ -219,6 +219,7 @@ struct report_boxed {
                    bandwidth and rate of both ways */
     const double *rank; /* the percentile of the first column, in percent; NULL: the median */
     unsigned legs;      /* of the test that runs */
+    uint64_t threads;   /* of each end of it */
     bool mixed;         /* the tests of a batch do not all have the same first columns */
     const double *percentiles; /* extra columns; ends with 0, or NULL */
     const char *columns;       /* of CSV, before the others: the batch files */

@@ -165,6 +165,7 @@ static int answer(struct command *c, int argc, char **argv)
         return status ? status : shell_flush("the help text");
     }
     if (c->options.version) {
+        perf_hints(&c->set);
         printf("%s (Weft) %s\n", shell_program, core_version());
         return shell_flush("the version");
     }

@@ -77,6 +77,8 @@ void perf_hints(const struct opt_set *set)
     if (o->loop && o->test && !o->address && !o->local && !o->loopback)
         shell_say("-l serves one client after another; UCX's -l, a test within one process, is "
                   "--loopback here");
+    if (o->version && o->test)
+        shell_say("-V prints the version; UCX's -V, a check of the data, is --verify here");
     /* Only UCX prints without being asked. */
     if (o->quiet)
         setenv("UCX_LOG_LEVEL", "fatal", 0);

@@ -109,6 +109,15 @@ def lint(page):
     checks.append((f"mandoc has no warning about {page.name}", complaints))
 
 
+def example():
+    """The page of the library shows examples/four_threads.c, from its first #include on."""
+    there = (SOURCE / "examples/four_threads.c").read_text(encoding="utf-8")
+    page = (SOURCE / "man/weft_run.3").read_text(encoding="utf-8")
+    shown = [block.replace("\\e", "\\") for block in re.findall(r"^\.Bd -literal\n(.*?)^\.Ed$", page, re.M | re.S)]
+    checks.append(("weft_run(3) shows the example of four threads as it is",
+                   [] if there[there.index("#include"):] in shown else ["they differ"]))
+
+
 def abi():
     """weft-fabric(3) is of the port as it is."""
     header = (SOURCE / "src/fabric/fabric.h").read_text(encoding="utf-8")
@@ -132,6 +141,7 @@ for page in sorted((SOURCE / "man").glob("*.[1-9]")):
     sections(page)
     lint(page)
 abi()
+example()
 
 print(f"1..{len(checks)}")
 for number, (sentence, complaints) in enumerate(checks, 1):

@@ -11,9 +11,12 @@ import time
 
 sys.dont_write_bytecode = True
 import tap
+from lists import perf_tests
 from tap import Process, between, check, equal, processes_with, skip, start_time
 
 BUILD = tap.build_folder()
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+LAYER = os.path.join(BUILD, "modules", "weft-ucp.so")
 PAIR = os.path.join(BUILD, "tests", "process", "mpi_pair")
 LIMIT_S = 30
 SOON_S = 20
@@ -181,20 +184,37 @@ def an_interrupted_rank_tells_the_other(mpi):
     check(any(re.fullmatch("the (server|client) was interrupted", s) for s in said), job.launcher)
 
 
-def all_kinds_of_tests_of_ucx_perftest_run(mpi):
-    """In one job: every line switches something."""
-    need(mpi)
-    lines = ["tag -t tag_lat -x soft", "pieces -t tag_bw -x soft -s 5000:2 -D iov,iov -i 8K",
-             "none -t tag_lat -x soft -s 0", "threads -t put_bw -x soft -T 2", "early -t tag_lat -x soft -U", "asleep -t am_lat -x soft -E sleep"]
-    if os.path.exists(os.path.join(BUILD, "modules", "weft-ucp.so")):
-        lines += ["ucp -t ucp_put_lat -x ucp:posix", "stream -t stream_bw -x ucp:posix -r recv_data",
-                  "ucp_am -t ucp_am_bw -x ucp:tcp -d lo -s 8,8 -D iov -z", "sync -t tag_sync_lat -x ucp:tcp -d lo -e"]
+def rows_of_perftest(mpi, lines, *more):
+    """All of them in one job."""
     batch = tap.file_with("\n".join(lines) + "\n")
-    job = Process([f"mpirun.{mpi}", "-n", "2", tap.tool_path("ucx_perftest"), "-b", batch, "-n", "10", "-w", "1", "--interval", "0", "-v", "--verify", "--timeout", "20"], limit=LIMIT_S,
-                  env=tap.mpi_env())
+    job = Process([f"mpirun.{mpi}", "-n", "2", tap.tool_path("ucx_perftest"), "-b", batch, "-n", "10", "-w", "1",
+                   "--interval", "0", "-v", "--verify", "--timeout", "20", *more], limit=LIMIT_S, env=tap.mpi_env())
     equal(job.wait(LIMIT_S), 0, job)
     rows = [row.split(",")[0] for row in job.out.splitlines()[1:] if row]
     equal(rows, [line.split()[0] for line in lines], job)
+
+
+def all_kinds_of_tests_of_ucx_perftest_run(mpi):
+    """Every line switches something."""
+    need(mpi)
+    lines = ["tag -t tag_lat -x soft", "pieces -t tag_bw -x soft -s 5000:2 -D iov,iov -i 8K",
+             "none -t tag_lat -x soft -s 0", "threads -t put_bw -x soft -T 2", "early -t tag_lat -x soft -U",
+             "asleep -t am_lat -x soft -E sleep"]
+    if os.path.exists(LAYER):
+        lines += ["ucp -t ucp_put_lat -x ucp:posix", "stream -t stream_bw -x ucp:posix -r recv_data",
+                  "ucp_am -t ucp_am_bw -x ucp:tcp -d lo -s 8,8 -D iov -z", "sync -t tag_sync_lat -x ucp:tcp -d lo -e"]
+    rows_of_perftest(mpi, lines)
+
+
+def every_test_of_ucx_perftest_runs(mpi):
+    """-p alone would make a server of each; with -P 1 they are ranks all the same."""
+    need(mpi)
+    lines = []
+    for name, *_ in perf_tests(SOURCE):
+        layer = name.startswith(("ucp_", "stream_"))
+        if not layer or os.path.exists(LAYER):
+            lines.append(f"{name} -t {name} -x {'ucp:posix' if layer else 'soft'}")
+    rows_of_perftest(mpi, lines, "-P", "1", "-p", "1")
 
 
 def an_unknown_name_is_refused():
@@ -217,7 +237,8 @@ for _mpi in NAMES:
                                (a_killed_rank_ends_the_job, 1),
                                (a_frozen_rank_is_lost_and_the_other_leaves,),
                                (an_interrupted_rank_tells_the_other,),
-                               (all_kinds_of_tests_of_ucx_perftest_run,)):
+                               (all_kinds_of_tests_of_ucx_perftest_run,),
+                               (every_test_of_ucx_perftest_runs,)):
         _words = " ".join([_test.__name__, *map(str, _arguments), "under", _mpi])
         tap.add(_words, _test, _mpi, *_arguments)
 tap.add("an_unknown_name_is_refused", an_unknown_name_is_refused)

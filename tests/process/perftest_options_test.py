@@ -8,9 +8,11 @@ import sys
 
 sys.dont_write_bytecode = True
 import tap
+from lists import perf_tests
 from tap import Client, Server, add, check, ended, equal, file_with, one_sentence, run, sentences, skip, test
 
 TOOL = tap.tool_path("ucx_perftest")
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MODULE = os.path.join(tap.build_folder(), "modules", "weft-ucp.so")
 FABRICS = {"soft": ("-x", "soft"), "posix": ("-x", "ucp:posix"), "tcp": ("-x", "ucp:tcp", "-d", "lo")}
 QUICK = ("-n", "10", "-w", "1", "--interval", "0", "-v")
@@ -40,12 +42,12 @@ def refused(code, words, *args):
 # ---- both ends in one process ----
 
 def loops(fabric):
-    names = ["tag_lat", "tag_bw", "am_lat", "am_bw", "put_lat", "put_bw", "get"]
+    names = [name for name, *_ in perf_tests(SOURCE) if fabric != "soft" or not name.startswith("stream_")]
     batch(fabric, [f"{name} -t {name}" for name in names] + ["threads -t tag_bw -T 2"], "--verify")
 
 
 for fabric in FABRICS:
-    add(f"both ends are in one process on {fabric}", loops, fabric)
+    add(f"every test has both its ends in one process on {fabric}", loops, fabric)
 
 
 @test
@@ -107,6 +109,30 @@ def a_fabric_without_pieces_says_so():
     check(process.code == 1 and ("in one piece only" in process.err or "not installed" in process.err), process)
 
 
+# ---- as they are typed for UCX's own tool ----
+
+def typed(fabric):
+    lines = ["any -t tag_lat -C", "probed -t tag_lat -U", "any_probed -t tag_bw -UC -O 0", "awake -t tag_lat -I",
+             "asleep -t tag_bw -I -E sleep", "asleep_probed -t tag_lat -U -E sleep",
+             "asleep_2 -t tag_lat -E sleep -T 2 -M multi",
+             "copied -t am_lat -y", "copied_bw -t am_bw -y -O 0", "windowed -t am_bw -W 2", "few -t tag_sync_bw -O 2"]
+    process = batch(fabric, lines, "-q", "-6", "-P", "0", "-N", "-f", "-R", "50", "--form=ucx", "--verify")
+    check("50.0_percentile_lat" in process.out.splitlines()[0], process)
+    check(all(re.fullmatch("-|[<.0-9]+", row.split(",")[2]) for row in process.out.splitlines()[1:]), process)
+
+
+def out_of_it(fabric):
+    need(fabric)
+    for name in ("ucp_put_bw", "ucp_get", "ucp_fadd"):
+        refused(1, "completes only while the target makes progress", *FABRICS[fabric], "-t", name, "-o")
+
+
+for fabric in FABRICS:
+    add(f"options of current UCX are taken on {fabric}", typed, fabric)
+    if fabric != "soft":
+        add(f"a target that is to take no part is refused on {fabric}", out_of_it, fabric)
+
+
 # ---- settings of UCX's protocol layer ----
 
 def tuned(fabric):
@@ -153,7 +179,7 @@ def settings_that_a_fabric_does_not_have_are_refused():
 
 def without_counts(name):
     """The lines of an installed batch file, so that each runs as often as the command line says."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "perftest", name)
+    path = os.path.join(SOURCE, "share", "perftest", name)
     with open(path, encoding="utf-8") as file:
         lines = [line.split("#")[0].rstrip() for line in file]
     return [re.sub(r" -n \d+", "", line) for line in lines if line]
@@ -164,10 +190,12 @@ def installed(fabric, name, *args):
     batch(fabric, without_counts(name), *args, "--verify")
 
 
-add("every line of ucp-tests runs on posix", installed, "posix", "ucp-tests", "-s", "512:2")
-add("every line of ucp-rma runs on posix", installed, "posix", "ucp-rma")
-add("every line of ucp-amo runs on posix", installed, "posix", "ucp-amo")
-add("every line of sizes-iov runs on soft", installed, "soft", "sizes-iov", "-t", "tag_bw", "-D", "iov,iov")
+for fabric in FABRICS:
+    if fabric != "soft":
+        add(f"every line of ucp-tests runs on {fabric}", installed, fabric, "ucp-tests", "-s", "512:2")
+        add(f"every line of ucp-rma runs on {fabric}", installed, fabric, "ucp-rma")
+        add(f"every line of ucp-amo runs on {fabric}", installed, fabric, "ucp-amo")
+    add(f"every line of sizes-iov runs on {fabric}", installed, fabric, "sizes-iov", "-t", "tag_bw", "-D", "iov,iov")
 
 
 # ---- ends that die ----

@@ -16,7 +16,8 @@ TOOL, WEFT = tap.tool_path(NAME), tap.tool_path("weft")
 COUNT = 200
 QUICK = ("-n", str(COUNT), "-w", "10", "--interval", "0", "--timeout", "20")
 FABRICS = {"null": ("-x", "null"), "soft": ("-x", "soft"), "ofi:tcp": ("-x", "ofi:tcp"),
-           "uct:posix": ("-x", "posix", "-d", "memory"), "ucp:posix": ("-x", "ucp:posix")}
+           "uct:posix": ("-x", "posix", "-d", "memory"), "ucp:posix": ("-x", "ucp:posix"),
+           "ucp:tcp": ("-x", "ucp:tcp", "-d", "lo")}
 CPUS = sorted(os.sched_getaffinity(0))
 DOUBLES = {"WEFT_MODULE_PATH": tap.doubles_folder()}
 
@@ -76,6 +77,10 @@ tap.add("every test is verified in three threads", all_add_up, "soft",
         *((3, f"{name} --verify") for name in ("am_lat", "put_lat", "add_lat", "get", "fadd", "swap",
                                                "cswap", "am_bw", "put_bw", "add_mr", "tag_lat")),
         (3, "tag_bw"), (3, "tag_sync_bw"))
+for _fabric in ("ucp:posix", "ucp:tcp"):
+    tap.add(f"{_fabric}: tests of UCX's layer are verified in four threads", all_add_up, _fabric,
+            *((4, f"{name} --verify") for name in ("tag_lat", "stream_lat", "ucp_am_lat", "ucp_put_lat", "ucp_get",
+                                                   "ucp_fadd")))
 tap.add("both ways: two threads of each end send at once", all_add_up, "soft",
         (2, "put_bw --bidir"), (2, "am_bw --bidir"))
 
@@ -248,7 +253,7 @@ def one_killed(fabric, victim):
     equal(sum("lost" in line or "gave up" in line for line in sentences(survivor)), 1, survivor)
 
 
-for _fabric in ("soft", "ofi:tcp", "uct:posix"):
+for _fabric in ("soft", "ofi:tcp", "uct:posix", "ucp:posix", "ucp:tcp"):
     for _victim in ("client", "server"):
         tap.add(f"{_fabric}: a {_victim} of three threads is killed, and all threads of the other end",
                 one_killed, _fabric, _victim)

@@ -95,6 +95,18 @@ def tasks(count, *words):
 
 
 @test
+def what_a_letter_means_here_is_said_to_who_means_something_else():
+    server = tap.Server(TOOL, "-l", "-t", "tag_lat")
+    server.wait_for("-l serves one client after another; UCX's -l, a test within one process, is --loopback",
+                    stream="err")
+    for args, count in ((("-V",), 0), (("-t", "tag_lat", "-V"), 1), (("127.0.0.1", "-V", "-t", "put_lat"), 1)):
+        process = ended(run(TOOL, *args), 0)
+        check(process.out.startswith("ucx_perftest (Weft) "), process)
+        equal(process.err.count("UCX's -V, a check of the data, is --verify here"), count, process)
+        equal(len(process.err.splitlines()), count, process)
+
+
+@test
 def two_tasks_without_an_mpi_are_the_two_ends():
     server, client = tasks(2, "-t", "tag_lat", "-n", "50", "-f", "-v", "-x", "soft")
     equal((server.code, client.code), (0, 0), server, client)

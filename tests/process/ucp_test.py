@@ -38,22 +38,41 @@ def lines_for(verify):
     yield f"copied -t ucp_am_bw -y -s 200 {verify}"
 
 
-def runs(fabric, verify):
+def runs(fabric, verify, *more):
     need()
     lines = list(lines_for(verify))
     path = os.path.join(tap.folder(), "batch")
     with open(path, "w", encoding="utf-8") as out:
         out.write("\n".join(lines) + "\n")
-    process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], "-b", path, limit=60)
+    process = run(TOOL, "--local", *QUICK, *FABRICS[fabric], *more, "-b", path, limit=60)
     ended(process, 0)
     rows = [row.split(",")[:2] for row in process.out.splitlines()[1:]]
     equal(rows, [[line.split()[0], "20"] for line in lines], process)
+    said = [line.split(" protocol of ")[1].split(":")[0] for line in sentences(process) if " protocol of " in line]
+    equal(said, [line.split()[2] for line in lines] if "-X" in more else [], process)
 
 
 def killed(fabric, victim, name, *more):
     """UCX must not look at what nobody has set: memory that it gets is not all zeroes."""
     need()
     tap.kills_an_end(victim, *FABRICS[fabric], "-t", name, *more, env={"MALLOC_PERTURB_": "85"})
+
+
+def noticed(fabric):
+    need()
+    if tap.SANITIZED:
+        skip("nothing can be preloaded before a sanitizer")
+    env = {"LD_PRELOAD": os.path.join(tap.doubles_folder(), "ucx_corrupts.so")}
+    size = "100" if fabric == "posix" else "100000"
+
+    def one(name):
+        process = run(TOOL, "--local", *FABRICS[fabric], "-t", name, "-s", size, "-n", "100", "-w", "0", "--verify",
+                      env=env)
+        ended(process, 1)
+        check("byte 0 is" in process.err, name, process)
+
+    # A failed run waits a second for the other end.
+    tap.in_parallel(one, [name for name in TESTS if name != "ucp_get"], 5)
 
 
 def aborts(victim, where):
@@ -83,8 +102,11 @@ add("an abort of a process that has no network is not touched", aborts, "client"
 for fabric in FABRICS:
     add(f"every test of UCX's protocol layer runs on {fabric}", runs, fabric, "")
     add(f"every test of UCX's protocol layer moves what was sent on {fabric}", runs, fabric, "--verify")
-    for victim, *test in (("server", "stream_bw"), ("client", "ucp_put_lat"), ("server", "ucp_cswap"),
-                          ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8")):
+    add(f"of every test of UCX's protocol layer the protocol is asked for on {fabric}", runs, fabric, "", "-X")
+    add(f"wrong data in a message or a put by UCX's layer is noticed on {fabric}", noticed, fabric)
+    for victim, *test in (*((("client", "server")[i % 2], name) for i, name in enumerate(TESTS + ATOMICS)),
+                          ("client", "ucp_put_bw", "--bidir", "-s", "1M", "-O", "8"),
+                          ("server", "tag_lat", "-U"), ("client", "stream_lat", "-E", "sleep")):
         add(f"a killed {victim} ends the other in {' '.join(test)} on {fabric}", killed, fabric, victim, *test)
 
 

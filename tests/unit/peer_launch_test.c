@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const known[] = {"WEFT_MPI",  "OMPI_COMM_WORLD_SIZE", "PMI_FD",      "PMI_SIZE",
-                                    "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
+static const char *const known[] = {
+    "WEFT_MPI",  "OMPI_COMM_WORLD_SIZE", "PMI_FD",       "PMI_SIZE",
+    "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PALS_RANKID"};
 
 /* "A=1 B=2", and nothing else that matters. */
 static void set_environment(const char *text)
@@ -37,6 +38,7 @@ static void a_launcher_is_known_by_its_variables(void **state)
                  {"PMI_FD=9 PMI_SIZE=2", true},
                  {"PMI_SIZE=1", true},
                  {"PMI_FD=9", true},
+                 {"PMI_SIZE=2 PALS_RANKID=1", false},
                  {"PMIX_RANK=0", true},
                  {"WEFT_MPI=mpich", true},
                  {"WEFT_MPI=", false},

@@ -40,6 +40,9 @@ static void open_sheet(struct sheet *sheet, struct report_boxed how)
     sheet->boxed.csv = how.csv;
     sheet->boxed.grouped = how.grouped;
     sheet->boxed.final_only = how.final_only;
+    sheet->boxed.today = how.today;
+    sheet->boxed.mixed = how.mixed;
+    sheet->boxed.threads = how.threads;
     sheet->boxed.columns = how.columns ? how.columns : "";
 }
 
@@ -54,10 +57,14 @@ static int begin_boxed(struct report_boxed *boxed, const char *group, const char
 {
     struct spec spec;
     spec_defaults(&spec);
+    spec.threads = boxed->threads ? boxed->threads : 1;
     spec.op = choice_named(op_names, "am");
     spec.method =
         choice_named(method_names, strcmp(group, "overhead") == 0 ? "stream" : "ping-pong");
-    const struct facts facts = {.spec = &spec, .op = op_of(&spec), .method = method_of(&spec)};
+    const struct facts facts = {.spec = &spec,
+                                .op = op_of(&spec),
+                                .method = method_of(&spec),
+                                .legs = strcmp(group, "overhead") == 0 ? 1 : 2};
     assert_string_equal(facts.method->samples(&spec), group);
     boxed->labels = labels;
     return boxed->report.ops->begin(&boxed->report, &facts);
@@ -205,6 +212,80 @@ static void labels_longer_than_the_border_are_cut_to_it(void **state)
     assert_int_equal(strlen(line), strlen(BORDER));
     assert_int_equal(strspn(line + 1, "x"), strlen(BORDER) - 3);
     assert_string_equal(line + strlen(BORDER) - 2, "+\n");
+    close_sheet(&sheet);
+}
+
+/* ---- the table of current UCX ---- */
+
+#define TODAY(stage, group)                                                                        \
+    "+--------------+--------------+------------------------------+---------------------+-------"  \
+    "----------------+\n"                                                                          \
+    "|              |              |" group                                                        \
+    "|   bandwidth (MB/s)  |  message rate (msg/s) |\n" BORDER_TODAY "|    " stage                 \
+    "     | # iterations | 50.0%ile | average | overall |  average |  "                            \
+    "overall |  average  |  overall  |\n" BORDER_TODAY
+#define BORDER_TODAY                                                                               \
+    "+--------------+--------------+----------+---------+---------+----------+----------+-------"  \
+    "----+-----------+\n"
+#define FIRST_TODAY                                                                                \
+    "            586527      0.845     0.852     0.852        8.95       8.95     1173054     "    \
+    "1173054\n"
+#define WHOLE_TODAY                                                                                \
+    "           1000000      0.844     0.848     0.851        8.99       8.97     1178678     "    \
+    "1175362\n"
+
+/* Scripts look for "Final:"; a ping-pong's two ways count. */
+static void rows_of_current_ucx_begin_with_their_stage(void **state)
+{
+    struct sheet sheet;
+    (void)state;
+    open_sheet(&sheet, (struct report_boxed){.today = true});
+    boxed_begin(&sheet, "latency", "put\n8");
+    boxed_row(&sheet, &first_second);
+    boxed_row(&sheet, &whole);
+    char wanted[2048];
+    snprintf(wanted, sizeof wanted, "%s+put/8%s[thread 0]%sFinal:    %s",
+             TODAY("Stage", "        latency (usec)        "), &BORDER_TODAY[6], FIRST_TODAY,
+             WHOLE_TODAY);
+    assert_string_equal(sheet.text, wanted);
+    close_sheet(&sheet);
+}
+
+/* Then a row begins with its test, and there is no border above it. */
+static void final_rows_of_current_ucx_begin_with_their_labels(void **state)
+{
+    struct sheet sheet;
+    (void)state;
+    open_sheet(&sheet, (struct report_boxed){.today = true, .final_only = true, .mixed = true});
+    boxed_begin(&sheet, "latency", "put\n8");
+    boxed_row(&sheet, &first_second);
+    boxed_row(&sheet, &whole);
+    boxed_begin(&sheet, "latency", "longer than that");
+    boxed_row(&sheet, &whole);
+    boxed_begin(&sheet, "latency", "");
+    boxed_row(&sheet, &whole);
+    assert_string_equal(
+        sheet.text, TODAY(" Test", "    overhead/latency (usec)   ") "     put/8" WHOLE_TODAY
+                                                                     "longer than that" WHOLE_TODAY
+                                                                     "          " WHOLE_TODAY);
+    close_sheet(&sheet);
+}
+
+/* Of all threads together, that is; a column of the other rows' has nothing then. */
+static void a_final_row_of_current_ucx_has_four_figures_of_several_threads(void **state)
+{
+    struct sheet sheet;
+    (void)state;
+    open_sheet(&sheet, (struct report_boxed){.today = true, .threads = 2});
+    boxed_begin(&sheet, "overhead", "");
+    boxed_row(&sheet, &first_second);
+    boxed_row(&sheet, &whole);
+    const char *rows = sheet.text + strlen(TODAY("Stage", "       overhead (usec)        "));
+    assert_string_equal(rows,
+                        "[thread 0]            586527      0.845     0.852     0.852        4.47"
+                        "       4.47      586527      586527\n"
+                        "Final:               1000000                         0.851"
+                        "                   4.48                  587681\n");
     close_sheet(&sheet);
 }
 
@@ -393,6 +474,9 @@ int main(void)
         cmocka_unit_test(labels_stand_in_the_border_and_the_box_is_drawn_once),
         cmocka_unit_test(the_box_is_drawn_again_when_its_first_group_changes),
         cmocka_unit_test(labels_longer_than_the_border_are_cut_to_it),
+        cmocka_unit_test(rows_of_current_ucx_begin_with_their_stage),
+        cmocka_unit_test(final_rows_of_current_ucx_begin_with_their_labels),
+        cmocka_unit_test(a_final_row_of_current_ucx_has_four_figures_of_several_threads),
         cmocka_unit_test(thousands_are_separated_without_any_locale),
         cmocka_unit_test(each_count_of_digits_is_grouped_from_the_right),
         cmocka_unit_test(csv_has_one_header_and_one_line_a_row),

@@ -65,6 +65,16 @@ static void use_pieces(struct weft_ucp_bytes *bytes, ucp_request_param_t *own,
     bytes->count = x->pieces->count;
 }
 
+/* What UCX takes if nothing is said. But UCX 1.18 looks at what is said of a stream's bytes, said
+ * or not, when the call may not complete at once. */
+static void use_bytes(ucp_request_param_t *own)
+{
+    if (own->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE)
+        return;
+    own->op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    own->datatype = ucp_dt_make_contig(1);
+}
+
 /* A handle is of one buffer: not for pieces. */
 static void use_handle(ucp_request_param_t *own, const struct weft_ucp *u, const struct xfer *x)
 {
@@ -108,6 +118,7 @@ struct weft_ucp_bytes weft_ucp_tuned(struct weft_ucp_slot *slot, enum verb verb,
     if (!u->tunes.protocols || !is_message(verb) || !payload || !is_new(&u->tunes, verb, x->length))
         return bytes;
     own->op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    use_bytes(own);
     weft_ucp_slot_take(slot, verb, x);
     slot->shows = bytes.taken = true;
     return bytes;
@@ -161,8 +172,13 @@ void weft_ucp_show(struct weft_ucp *u, void *request)
         read_words(words, u->facts->protocol, sizeof u->facts->protocol);
 }
 
+/* UCX 1.18 crashes when it is asked about an atomic that it makes by messages. */
 void weft_ucp_show_once(struct weft_ucp *u, enum verb verb, size_t length, void *request)
 {
-    if (u->tunes.protocols && is_new(&u->tunes, verb, length))
+    if (!u->tunes.protocols || !is_new(&u->tunes, verb, length))
+        return;
+    if (request && verb == VERB_ATOMIC)
+        u->facts->protocol[0] = '\0';
+    else
         weft_ucp_show(u, request);
 }
