@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active messages, the queue of events, and poll. What came by rendezvous is fetched before it
  * counts as arrived; arrivals keep their order. The handler copies only if the caller looks. */
+#include "core/clock.h"
 #include "fabric/ucp/ucp.h"
 
 #include <errno.h>
@@ -203,8 +204,9 @@ static int poll_more(struct weft_ucp *u, struct completion *completions, int max
     return got;
 }
 
-/* A look in shared memory takes less than the way here: a poll that finds nothing looks several
- * times. */
+/* A look in shared memory takes less than the way here: a poll for one, which is waited for, looks
+ * several times, with a breath between two looks: the other end writes a message in several stores,
+ * and each look takes the line away from it. */
 int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max)
 {
     struct weft_ucp *u = (struct weft_ucp *)fabric;
@@ -212,8 +214,8 @@ int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max
         return poll_more(u, completions, max);
     u->sink = completions;
     u->sink_end = completions + max;
-    for (unsigned i = u->spins; !ucp_worker_progress(u->worker) && --i;)
-        ;
+    for (unsigned i = max == 1 ? u->spins : 1; !ucp_worker_progress(u->worker) && --i;)
+        cpu_relax();
     int got = (int)(u->sink - completions);
     u->sink = u->sink_end = NULL;
     return got || !has_some(u) ? got : hand_out(u, completions, max);

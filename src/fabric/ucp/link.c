@@ -398,6 +398,7 @@ int weft_ucp_connect(struct fabric *fabric, const struct fabric_meeting *meeting
         return weft_ucp_host->fail(-ECONNRESET, "ucp: the other end cannot be reached: %s",
                                    u->todo & TODO_LOST ? u->reason : "it has gone");
     u->connected = status == DONE;
+    u->plain = u->connected && !u->tuned && !u->survives;
     if (u->connected)
         name_lanes(u);
     return status;

@@ -62,7 +62,6 @@ send_specially(struct weft_ucp_slot *slot, const struct xfer *x, enum verb verb,
     return request ? sent_slowly(slot, verb, x, request, b.taken) : DONE;
 }
 
-/* The usual way is short: it is between an arrival and the answer. */
 static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum verb verb,
                               uint64_t tag)
 {
@@ -79,11 +78,41 @@ static inline int send_tagged(struct weft_ucp *u, const struct xfer *x, enum ver
     return request ? sent_slowly(slot, verb, x, request, false) : DONE;
 }
 
-int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x)
+/* A short message of the host, in one piece, on a connection without anything unusual. */
+static inline bool is_plain(const struct weft_ucp *u, const struct xfer *x)
+{
+    size_t room = x->local->length;
+    return __builtin_expect(u->plain && u->free && !x->pieces && !x->local->gpu &&
+                                x->length < UNIT && x->length <= room && x->at <= room - x->length,
+                            1);
+}
+
+static int send_any(struct fabric *fabric, const struct xfer *x)
 {
     if (x->tag & mail_bit)
         return weft_ucp_host->fail(-EINVAL, "ucp: a tag of 64 bits: it takes 63");
     return send_tagged((struct weft_ucp *)fabric, x, VERB_TSEND, x->tag);
+}
+
+/* Whatever is unusual, and what may abort. */
+static __attribute__((noinline)) int
+otherwise(struct weft_ucp *u, int (*verb)(struct fabric *fabric, const struct xfer *x),
+          const struct xfer *x)
+{
+    return u->survives ? weft_ucp_survive_verb(u, verb, x) : verb(&u->fabric, x);
+}
+
+/* The plain way is short: it is between an arrival and the answer. */
+int weft_ucp_tsend(struct fabric *fabric, const struct xfer *x)
+{
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    if (!is_plain(u, x) || x->how & HINT(SYNC) || x->tag & mail_bit ||
+        u->flow.sent - u->flow.acked >= WEFT_UCP_WINDOW)
+        return otherwise(u, send_any, x);
+    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
+    u->flow.sent++;
+    void *request = ucp_tag_send_nbx(u->ep, x->local->address + x->at, x->length, x->tag, &u->send);
+    return request ? sent_slowly(slot, VERB_TSEND, x, request, false) : DONE;
 }
 
 int weft_ucp_send(struct fabric *fabric, const struct xfer *x)
@@ -166,13 +195,9 @@ static void received(void *request, ucs_status_t status, const ucp_tag_recv_info
 
 /* The callback may come before the call returns. */
 static inline int post_receive(struct weft_ucp *u, const struct xfer *x, enum verb verb,
-                               uint64_t tag, uint64_t mask)
+                               uint64_t tag, uint64_t mask, bool plain)
 {
-    if (!u->connected || !weft_ucp_in_buffer(x))
-        return refuse(u, x);
-    struct weft_ucp_slot *slot = weft_ucp_slot_next(u);
-    if (!slot)
-        return -EAGAIN;
+    struct weft_ucp_slot *slot = u->free;
     weft_ucp_slot_take(slot, verb, x);
     u->receives++;
     if (verb == VERB_RECV) {
@@ -183,7 +208,10 @@ static inline int post_receive(struct weft_ucp *u, const struct xfer *x, enum ve
     u->receive.user_data = slot;
     u->receive.request = slot->request;
     ucp_request_param_t own;
-    struct weft_ucp_bytes b = weft_ucp_bytes(slot, verb, x, &u->receive, &own);
+    struct weft_ucp_bytes b = {
+        .at = x->local->address + x->at, .count = x->length, .param = &u->receive};
+    if (!plain)
+        b = weft_ucp_bytes(slot, verb, x, &u->receive, &own);
     void *request = ucp_tag_recv_nbx(u->worker, b.at, b.count, tag, mask, b.param);
     if (UCS_PTR_IS_ERR(request))
         weft_ucp_lose(u, UCS_PTR_STATUS(request), "a receive cannot be posted");
@@ -197,15 +225,31 @@ const ucp_request_param_t weft_ucp_receive = {
     .memory_type = UCS_MEMORY_TYPE_HOST,
     .cb.recv = received};
 
+static int receive_in(struct weft_ucp *u, const struct xfer *x, enum verb verb, uint64_t tag,
+                      uint64_t mask)
+{
+    if (!u->connected || !weft_ucp_in_buffer(x))
+        return refuse(u, x);
+    return u->free ? post_receive(u, x, verb, tag, mask, false) : -EAGAIN;
+}
+
+static int receive_any(struct fabric *fabric, const struct xfer *x)
+{
+    return receive_in((struct weft_ucp *)fabric, x, VERB_TRECV, x->tag & ~mail_bit,
+                      x->mask | mail_bit);
+}
+
 int weft_ucp_trecv(struct fabric *fabric, const struct xfer *x)
 {
-    return post_receive((struct weft_ucp *)fabric, x, VERB_TRECV, x->tag & ~mail_bit,
-                        x->mask | mail_bit);
+    struct weft_ucp *u = (struct weft_ucp *)fabric;
+    if (!is_plain(u, x))
+        return otherwise(u, receive_any, x);
+    return post_receive(u, x, VERB_TRECV, x->tag & ~mail_bit, x->mask | mail_bit, true);
 }
 
 int weft_ucp_recv(struct fabric *fabric, const struct xfer *x)
 {
-    return post_receive((struct weft_ucp *)fabric, x, VERB_RECV, mail_bit, UINT64_MAX);
+    return receive_in((struct weft_ucp *)fabric, x, VERB_RECV, mail_bit, UINT64_MAX);
 }
 
 int weft_ucp_tprobe(struct fabric *fabric, const struct xfer *x)

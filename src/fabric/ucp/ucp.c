@@ -57,7 +57,7 @@ void weft_ucp_lose(struct weft_ucp *u, ucs_status_t status, const char *reason)
     u->lost = status;
     u->reason = reason;
     u->todo |= TODO_LOST;
-    u->connected = false;
+    weft_ucp_disconnect(u);
     for (int i = 0; i < u->remote_count; i++)
         u->remotes[i].alive = &no_key;
 }
@@ -134,7 +134,7 @@ static void keep_relic(struct weft_ucp *u)
 void weft_ucp_give_up(struct weft_ucp *u, const char *reason)
 {
     weft_ucp_lose(u, UCS_ERR_ENDPOINT_TIMEOUT, reason);
-    u->connected = false;
+    weft_ucp_disconnect(u);
     u->sink = u->sink_end = NULL;
     if (u->worker)
         keep_relic(u);
@@ -227,7 +227,8 @@ static void forget(struct weft_ucp *u)
     u->waits = u->fetching = 0;
     u->notice = u->notices[++u->meetings % WEFT_UCP_NOTICES];
     memset(u->notice, 0, sizeof u->notices[0]);
-    u->said = u->heard = u->parted = u->tried = u->linked = u->connected = false;
+    u->said = u->heard = u->parted = u->tried = u->linked = false;
+    weft_ucp_disconnect(u);
     u->todo = 0;
 }
 
@@ -341,8 +342,6 @@ SURVIVED(send)
 SURVIVED(recv)
 SURVIVED(atomic)
 SURVIVED(am)
-SURVIVED(tsend)
-SURVIVED(trecv)
 SURVIVED(tprobe)
 SURVIVED(stream_send)
 SURVIVED(stream_recv)
@@ -372,8 +371,8 @@ const struct fabric_ops weft_ucp_ops = {.abi = FABRIC_ABI,
                                         .am = table_am,
                                         .send = table_send,
                                         .recv = table_recv,
-                                        .tsend = table_tsend,
-                                        .trecv = table_trecv,
+                                        .tsend = weft_ucp_tsend,
+                                        .trecv = weft_ucp_trecv,
                                         .tprobe = table_tprobe,
                                         .stream_send = table_stream_send,
                                         .stream_recv = table_stream_recv,

@@ -119,10 +119,10 @@ struct weft_ucp_slot {
     uint64_t id, key, length;
     uint64_t turn; /* of flushes */
     uint32_t verb; /* VERBS: our own */
+    int status;
     bool flushes, local, settled;
     bool ready; /* a receive in order: its message is here */
     bool shows; /* which protocol it has is to be told */
-    int status;
     unsigned char head[WEFT_UCP_HEAD_MAX];
 };
 
@@ -169,6 +169,7 @@ struct weft_ucp {
     ucp_request_param_t send, receive; /* of operations but for their slot */
     bool looks, sleeps, connected;
     bool tuned; /* operations are not all as usual */
+    bool plain; /* connected, nothing is tuned, and no call has to be survived */
     bool linked, tried, draining, peer_errors;
     bool survives; /* aborts in UCX */
     bool parted;   /* the other end has said that it leaves: its silence is no loss */
@@ -218,6 +219,10 @@ struct weft_ucp {
 
 /* ---- ucp.c ---- */
 
+static inline void weft_ucp_disconnect(struct weft_ucp *ucp)
+{
+    ucp->connected = ucp->plain = false;
+}
 /* Why nothing can be posted: there is no other end, or it is lost. */
 int weft_ucp_not_connected(const struct weft_ucp *ucp);
 /* A status of UCX's as ours. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active messages as UCT has them, the queue of events, and poll. The handler of an arrival copies
  * only if the caller looks. */
+#include "core/clock.h"
 #include "fabric/uct/uct.h"
 
 #include <errno.h>
@@ -125,7 +126,8 @@ static int poll_more(struct weft_uct *l, struct completion *completions, int max
 
 /* Arrivals whose data is not looked at go straight to the caller of poll, if no event is before
  * them. In shared memory one look takes a few nanoseconds, less than to come here again: a poll
- * that finds nothing looks several times. */
+ * for one, which is waited for, looks several times, with a breath between two looks: the other end
+ * writes a message in several stores, and each look takes the line away from it. */
 int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max)
 {
     struct weft_uct *l = (struct weft_uct *)fabric;
@@ -133,8 +135,8 @@ int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max
         return poll_more(l, completions, max);
     l->sink = completions;
     l->sink_end = completions + (l->looks ? 0 : max);
-    for (unsigned i = l->spins; !uct_worker_progress(l->worker) && --i;)
-        ;
+    for (unsigned i = max == 1 ? l->spins : 1; !uct_worker_progress(l->worker) && --i;)
+        cpu_relax();
     int got = (int)(l->sink - completions);
     l->sink = l->sink_end = NULL;
     if (got || (!l->todo && !l->count))
