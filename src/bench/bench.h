@@ -144,6 +144,7 @@ struct method {
     bool lists;            /* an iteration is a list; both ends are told what came of it */
     unsigned legs;         /* 2: half of what is timed is the figure; 0: as the op has it */
     bool subtracts;        /* the clock's cost is taken off every sample */
+    bool rests;            /* a target that has caught up looks away for a moment */
     const struct column *columns; /* of a table with a row per size; ends with no title */
     /* What its samples are: "latency" or "overhead". */
     const char *(*samples)(const struct spec *spec);

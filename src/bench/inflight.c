@@ -11,7 +11,8 @@ enum {
     TURN_NS =
         100000, /* so long a wait is not the fabric's alone: the other end may need this CPU */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
-    ACK = 0x57ac0000,             /* the upper half of an acknowledgement; the lower is a count */
+    REST_NS = 1000,
+    ACK = 0x57ac0000, /* the upper half of an acknowledgement; the lower is a count */
     POLLED = 16,
     NAPS_PER_LOOK = 4, /* each may last for a fifth of a heartbeat */
     QUIET_POLLS = 1000 /* after which what was received is acknowledged, however little */
@@ -335,10 +336,21 @@ int flight_settle(struct run *run)
 
 /* ---- the target ---- */
 
+/* Each look for a message takes its line away from the sender that is writing it. A target that has
+ * caught up with a stream gains nothing by looking at once. */
+static void rest(void)
+{
+    for (uint64_t since_ns = clock_raw_ns(); clock_raw_ns() - since_ns < REST_NS;)
+        cpu_relax();
+}
+
 static int progress(void *arg)
 {
     struct run *run = arg;
-    int got = run_idle(run, flight_poll(run));
+    int found = flight_poll(run);
+    if (!found && run->method->rests && !run->nap.on && !run->nap.yields)
+        rest();
+    int got = run_idle(run, found);
     /* Verifying asks before or after every operation. */
     return got ? got : run->verify;
 }

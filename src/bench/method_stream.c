@@ -62,21 +62,6 @@ static int settle(struct run *run, int got, unsigned pending)
     return run->flight.pending > pending ? flight_until(run, pending, UINT64_MAX) : 0;
 }
 
-/* One more message, as far as the window allows. */
-static inline int next(struct run *run, unsigned pending, uint64_t window)
-{
-    struct inflight *f = &run->flight;
-    run->xfer.header = f->number + 1;
-    int got = run_post(run);
-    if (got == DONE)
-        f->number++;
-    else if ((got = settle(run, got, pending)))
-        return got;
-    return f->ack.local && f->number - f->acked >= window
-               ? flight_until(run, UINT32_MAX, window - 1)
-               : 0;
-}
-
 /* Samples wait for their buckets: one by one, each would hold up the next clock read. An operation
  * of less than 100 ns is not timed alone, because reading the clock and keeping the sample would
  * slow down what is measured: then a sample is the mean of as many as last about 1 us. The first
@@ -145,7 +130,7 @@ static void put_away(struct run *run, struct batch *b, bool keep)
 }
 
 /* The loop itself, where most operations are done when the call returns. */
-static inline int plain(struct run *run, uint64_t ops, unsigned pending)
+static int plain(struct run *run, uint64_t ops, unsigned pending)
 {
     int (*post)(struct fabric * fabric, const struct xfer *xfer) = run->verb;
     struct fabric *handle = run->handle;
@@ -163,12 +148,38 @@ static inline int plain(struct run *run, uint64_t ops, unsigned pending)
     return status;
 }
 
-/* With verify, with acknowledgements, and operations of several steps. */
-static inline int careful(struct run *run, uint64_t ops, unsigned pending)
+/* Messages that are acknowledged, each with its number: no more than the window are on their way.
+ */
+static int windowed(struct run *run, uint64_t ops, unsigned pending)
+{
+    int (*post)(struct fabric * fabric, const struct xfer *xfer) = run->verb;
+    struct fabric *handle = run->handle;
+    struct inflight *f = &run->flight;
+    uint64_t window = run->spec->pace.window;
+    int status = 0;
+    while (ops && !status) {
+        uint64_t room = window - (f->number - f->acked), burst = ops < room ? ops : room;
+        ops -= burst;
+        while (burst-- && !status) {
+            run->xfer.header = f->number + 1;
+            int got = post(handle, &run->xfer);
+            if (got == DONE)
+                f->number++;
+            else
+                status = settle(run, got, pending);
+        }
+        if (!status && f->number - f->acked >= window)
+            status = flight_until(run, UINT32_MAX, window - 1);
+    }
+    return status;
+}
+
+/* With verify, and operations of several steps. */
+static int careful(struct run *run, uint64_t ops, unsigned pending)
 {
     int status = 0;
     for (uint64_t i = 0; i < ops && !status; i++)
-        status = run->verify ? checked_post(run) : next(run, pending, run->spec->pace.window);
+        status = run->verify ? checked_post(run) : settle(run, run_post(run), pending);
     return status;
 }
 
@@ -179,13 +190,16 @@ static int iterate(struct run *run, uint64_t count, bool keep)
     struct batch b = {.room = TRIAL, .ops = 1};
     uint64_t first = f->number, left;
     unsigned pending = most_pending(run);
-    bool simple = !run->verify && !f->ack.local && !run->op->post;
+    int (*loop)(struct run * run, uint64_t ops, unsigned pending) = run->verify || run->op->post
+                                                                        ? careful
+                                                                    : f->ack.local ? windowed
+                                                                                   : plain;
     int what = TURN_ON;
     meter_start(run);
     uint64_t before = m->begin;
     while ((left = count - (f->number - first)) && what == TURN_ON) {
         uint64_t ops = left < b.ops ? left : b.ops;
-        what = simple ? plain(run, ops, pending) : careful(run, ops, pending);
+        what = loop(run, ops, pending);
         if (what)
             break;
         uint64_t now = clock_read_unfenced(&m->clock);
@@ -268,6 +282,7 @@ static bool answered(const struct op *op)
 const struct method method_stream = {.name = "stream",
                                      .both_ways = "stream both ways",
                                      .ucx = true,
+                                     .rests = true,
                                      .legs = 1,
                                      .samples = samples,
                                      .check = check,

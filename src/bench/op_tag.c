@@ -14,6 +14,8 @@ static const uint64_t the_tag = 0x7ea57a66ed;
 struct state {
     unsigned due;   /* receives that are to be posted again */
     bool receiving; /* what was found is being received */
+    bool again;     /* in a stream: a receive whose message came is posted again at once */
+    struct xfer receive;
 };
 _Static_assert(sizeof(struct state) <= sizeof((struct run *)0)->own, "run.own is too small");
 
@@ -27,21 +29,9 @@ static bool streams(const struct run *run)
     return run->legs == 1;
 }
 
-static struct xfer receive_of(const struct run *run)
-{
-    return (struct xfer){.local = &run->session->buffer,
-                         .at = run->receive_at,
-                         .length = (size_t)run->spec->size.max,
-                         .pieces = run->pieces.scatter,
-                         .tag = the_tag,
-                         .mask = run->spec->tag.wildcard ? 0 : UINT64_MAX,
-                         .id = ID_RECEIVE};
-}
-
 static int post_receive(struct run *run)
 {
-    struct xfer receive = receive_of(run);
-    int status = run->fabric->trecv(run->handle, &receive);
+    int status = run->fabric->trecv(run->handle, &state_of(run)->receive);
     return status == LATER ? 0 : status;
 }
 
@@ -56,6 +46,14 @@ static int tag_start(struct run *run)
 {
     uint64_t count = streams(run) ? run->spec->pace.window : THERE_AND_BACK;
     int status = 0;
+    *state_of(run) = (struct state){.again = streams(run) && !run->spec->tag.unexpected,
+                                    .receive = {.local = &run->session->buffer,
+                                                .at = run->receive_at,
+                                                .length = (size_t)run->spec->size.max,
+                                                .pieces = run->pieces.scatter,
+                                                .tag = the_tag,
+                                                .mask = run->spec->tag.wildcard ? 0 : UINT64_MAX,
+                                                .id = ID_RECEIVE}};
     if (!receives(run) || run->spec->tag.unexpected)
         return 0;
     for (uint64_t i = 0; i < count && !status; i++)
@@ -90,14 +88,13 @@ static int tag_next(struct run *run, const struct completion *c)
     if (c->length != run->size)
         return fail(-EPROTO, "a tagged message of %" PRIu64 " bytes where %zu were to come",
                     c->length, run->size);
-    bool again = streams(run) && !run->spec->tag.unexpected;
     int status =
         run->verify ? pattern_check(run, run->flight.arrivals + 1, run->receive_at, run->size) : 0;
-    if (!status && again)
+    if (!status && state->again)
         status = post_receive(run);
     if (status)
         return status;
-    state->due += !again && !run->spec->tag.unexpected;
+    state->due += !state->again && !run->spec->tag.unexpected;
     state->receiving = false;
     run->flight.arrivals++;
     run->flight.quiet = 0;
@@ -110,8 +107,7 @@ static int tag_look(struct run *run)
     struct state *state = state_of(run);
     if (!run->spec->tag.unexpected || state->receiving || !receives(run))
         return 0;
-    struct xfer receive = receive_of(run);
-    int got = run->fabric->tprobe(run->handle, &receive);
+    int got = run->fabric->tprobe(run->handle, &state->receive);
     if (got != DONE)
         return got == -EAGAIN ? 0 : got;
     got = post_receive(run);

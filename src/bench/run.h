@@ -93,7 +93,7 @@ struct run {
     bool verify; /* of the spec, near at hand */
     struct nap nap;
     struct run_pieces pieces;
-    _Alignas(16) char own[64]; /* the op's */
+    _Alignas(16) char own[192]; /* the op's */
     struct meter meter;
     const struct method *method;
     struct session *session;
