@@ -9,7 +9,7 @@
 #include <time.h>
 #include <ucs/config/global_opts.h>
 
-enum { SPINS = 8, QUIET_MS = 500, MOST_MS = 2000, LINE = 64 };
+enum { SPINS = 8, QUIET_MS = 500, MOST_MS = 2000 };
 
 const struct fabric_host *weft_ucp_host;
 
@@ -255,6 +255,12 @@ static void weft_ucp_close(struct fabric *fabric)
     free(u);
 }
 
+static void *zeroed_lines(size_t bytes)
+{
+    void *memory = aligned_alloc(WEFT_UCP_LINE, bytes);
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
 /* Memory of ours for UCX's part of receives and of some atomics. */
 static int requests_open(struct weft_ucp *u)
 {
@@ -262,13 +268,14 @@ static int requests_open(struct weft_ucp *u)
     ucs_status_t status = ucp_context_query(u->port.context, &attr);
     if (status != UCS_OK)
         return weft_ucp_refuse(u, "the size of requests", status);
-    u->request_bytes = (attr.request_size + LINE - 1) / LINE * LINE;
-    u->requests = aligned_alloc(LINE, WEFT_UCP_SLOTS * u->request_bytes);
+    /* An odd number of lines: the same field of each comes to another place in the cache. */
+    size_t apart = (attr.request_size + WEFT_UCP_LINE - 1) / WEFT_UCP_LINE | 1;
+    u->request_bytes = attr.request_size;
+    u->requests = zeroed_lines(WEFT_UCP_SLOTS * apart * WEFT_UCP_LINE);
     if (!u->requests)
         return weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
-    memset(u->requests, 0, WEFT_UCP_SLOTS * u->request_bytes);
     for (size_t i = 0; i < WEFT_UCP_SLOTS; i++)
-        u->slots[i].request = u->requests + (i + 1) * u->request_bytes;
+        u->slots[i].request = u->requests + i * apart * WEFT_UCP_LINE + u->request_bytes;
     return 0;
 }
 
@@ -288,7 +295,7 @@ static void choose_errors(struct weft_ucp *u, const struct fabric_want *want)
 static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
                          struct fabric_facts *facts)
 {
-    struct weft_ucp *u = calloc(1, sizeof *u);
+    struct weft_ucp *u = zeroed_lines(sizeof *u);
     if (!u)
         return weft_ucp_host->fail(-ENOMEM, "ucp: no memory");
     u->fabric.ops = &weft_ucp_ops;

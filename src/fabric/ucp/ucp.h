@@ -9,6 +9,7 @@
 #include "fabric/fabric.h"
 #include "fabric/pieces.h"
 
+#include <stddef.h>
 #include <ucp/api/ucp.h>
 #include <ucp/api/ucp_version.h>
 
@@ -110,21 +111,26 @@ struct weft_ucp_remote {
     ucp_rkey_h rkey;
 };
 
-/* An operation under way. */
+/* An operation under way. The first line of it is all that a message of tags needs: there may be
+ * more of them in use than a cache has room for. */
+enum { WEFT_UCP_LINE = 64 };
 struct weft_ucp_slot {
-    struct weft_ucp *ucp;
+    _Alignas(WEFT_UCP_LINE) struct weft_ucp *ucp;
     void *request; /* memory of ours for UCX's part, where that is brought; points to its end */
     struct weft_ucp_slot *next; /* free, or in the order in which they wait for a flush */
     const struct weft_ucp_remote *remote;
-    uint64_t id, key, length;
-    uint64_t turn; /* of flushes */
+    uint64_t id, length;
     uint32_t verb; /* VERBS: our own */
     int status;
     bool flushes, local, settled;
     bool ready; /* a receive in order: its message is here */
     bool shows; /* which protocol it has is to be told */
+
+    uint64_t key;
+    uint64_t turn; /* of flushes */
     unsigned char head[WEFT_UCP_HEAD_MAX];
 };
+_Static_assert(offsetof(struct weft_ucp_slot, shows) < WEFT_UCP_LINE, "the first line is too long");
 
 /* An active message that came in, or is on its way in. */
 struct weft_ucp_packet {
