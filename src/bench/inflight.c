@@ -11,11 +11,14 @@ enum {
     TURN_NS =
         100000, /* so long a wait is not the fabric's alone: the other end may need this CPU */
     SLOWEST_BYTES_PER_MS = 10000, /* moving bytes are progress: a transfer may be this slow */
-    REST_NS = 1000,
+    REST_MESSAGES = 16,
+    REST_MOST_NS = 4000,
+    REST_BYTES = 4096,
     ACK = 0x57ac0000, /* the upper half of an acknowledgement; the lower is a count */
     POLLED = 16,
-    NAPS_PER_LOOK = 4, /* each may last for a fifth of a heartbeat */
-    QUIET_POLLS = 1000 /* after which what was received is acknowledged, however little */
+    NAPS_PER_LOOK = 4,  /* each may last for a fifth of a heartbeat */
+    QUIET_POLLS = 1000, /* after which what was received is acknowledged, however little */
+    POLL_NS = 16        /* about what one takes in shared memory */
 };
 
 /* ---- waiting ---- */
@@ -260,7 +263,7 @@ static inline int arrived(struct run *run, const struct completion *c)
                                    : fail(-EPROTO, "an active message, and none was to come");
 }
 
-int flight_take(struct run *run, const struct completion *c)
+static inline int take(struct run *run, const struct completion *c)
 {
     int got = DONE;
     if (c->status)
@@ -273,6 +276,11 @@ int flight_take(struct run *run, const struct completion *c)
     return got < 0 ? got : 0;
 }
 
+int flight_take(struct run *run, const struct completion *c)
+{
+    return take(run, c);
+}
+
 int flight_poll(struct run *run)
 {
     struct completion completions[POLLED];
@@ -283,7 +291,7 @@ int flight_poll(struct run *run)
     if (!got)
         run->flight.quiet++;
     for (int i = 0; i < got; i++) {
-        int status = flight_take(run, &completions[i]);
+        int status = take(run, &completions[i]);
         if (status)
             return status;
     }
@@ -337,19 +345,33 @@ int flight_settle(struct run *run)
 /* ---- the target ---- */
 
 /* Each look for a message takes its line away from the sender that is writing it. A target that has
- * caught up with a stream gains nothing by looking at once. */
-static void rest(void)
+ * caught up with a stream gains nothing by looking at once: it waits until there may be a few more.
+ * Meanwhile it is quiet. */
+static void rest(struct inflight *f)
 {
-    for (uint64_t since_ns = clock_raw_ns(); clock_raw_ns() - since_ns < REST_NS;)
+    uint64_t now_ns = clock_raw_ns(), came = f->arrivals - f->rested;
+    uint64_t each_ns = (now_ns - f->rested_ns) / (came ? came : 1);
+    uint64_t ns = REST_MESSAGES * each_ns < REST_MOST_NS ? REST_MESSAGES * each_ns : REST_MOST_NS;
+    f->rested = f->arrivals;
+    f->rested_ns = now_ns;
+    f->quiet += (unsigned)(ns / POLL_NS);
+    while (clock_raw_ns() - now_ns < ns)
         cpu_relax();
+}
+
+/* A longer message comes in parts, which take many looks. */
+static bool may_rest(const struct run *run)
+{
+    return run->method->rests && run->flight.arrivals && run->size <= REST_BYTES && !run->nap.on &&
+           !run->nap.yields;
 }
 
 static int progress(void *arg)
 {
     struct run *run = arg;
     int found = flight_poll(run);
-    if (!found && run->method->rests && !run->nap.on && !run->nap.yields)
-        rest();
+    if (!found && may_rest(run))
+        rest(&run->flight);
     int got = run_idle(run, found);
     /* Verifying asks before or after every operation. */
     return got ? got : run->verify;

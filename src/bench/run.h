@@ -15,19 +15,20 @@
 enum { ID_OPERATION, ID_SECOND, ID_RECEIVE, ID_ACK, ID_ASIDE };
 
 struct inflight {
-    unsigned pending;       /* operations that will complete */
-    unsigned quiet;         /* polls without an arrival */
-    unsigned idle;          /* looks in a row that found nothing, at the target */
-    unsigned naps;          /* and all of them, where it sleeps */
-    bool armed;             /* the last of them was followed by arming: the next one may sleep */
-    uint64_t number;        /* the last message sent */
-    uint64_t arrivals;      /* how many came in */
-    uint64_t acked;         /* active messages that were acknowledged to us */
-    uint64_t answered;      /* and by us */
-    uint64_t noted;         /* how much of all that is known as progress */
-    uint64_t turn_ns;       /* the target's last turn, of those that found nothing */
-    struct xfer ack;        /* local is NULL: nothing is acknowledged */
-    uint64_t ack_every;     /* so many messages, or when nothing more comes */
+    unsigned pending;  /* operations that will complete */
+    unsigned quiet;    /* polls without an arrival */
+    unsigned idle;     /* looks in a row that found nothing, at the target */
+    unsigned naps;     /* and all of them, where it sleeps */
+    bool armed;        /* the last of them was followed by arming: the next one may sleep */
+    uint64_t number;   /* the last message sent */
+    uint64_t arrivals; /* how many came in */
+    uint64_t acked;    /* active messages that were acknowledged to us */
+    uint64_t answered; /* and by us */
+    uint64_t noted;    /* how much of all that is known as progress */
+    uint64_t turn_ns;  /* the target's last turn, of those that found nothing */
+    uint64_t rested, rested_ns; /* arrivals, and the time, when a stream's target last rested */
+    struct xfer ack;            /* local is NULL: nothing is acknowledged */
+    uint64_t ack_every;         /* so many messages, or when nothing more comes */
     struct completion came; /* what a poll for one brought: not on the stack, which is guarded */
 };
 
