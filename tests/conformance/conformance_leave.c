@@ -205,11 +205,11 @@ static void leave(struct pair *pair)
 }
 
 /* Leaves as much unfinished as the fabric takes. */
-static void begin_everything(struct end *end)
+static void begin_lengths(struct end *end, size_t most)
 {
     unsigned verbs = end->facts.verbs;
     for (unsigned i = 0; i < 20; i++) {
-        size_t length = i % 2 ? 64 : longest(end);
+        size_t length = i % 2 || most > longest(end) ? 64 : most;
         struct xfer xfer = xfer_of(end, HERE_AT, length);
         xfer.remote_at = THERE_AT;
         xfer.how = 0;
@@ -226,6 +226,11 @@ static void begin_everything(struct end *end)
         if (verbs & VERB(AM) && am_layout(end, 64))
             choice.ops->am(end->handle, &am);
     }
+}
+
+static void begin_everything(struct end *end)
+{
+    begin_lengths(end, longest(end));
 }
 
 /* ---- tests ---- */
@@ -348,11 +353,13 @@ static void an_end_that_has_not_left_does_not_disturb_the_next_meeting(void **st
     part(pair, &third);
 }
 
+/* Libraries move messages of a middle length in another way than long ones. */
 static void what_was_under_way_is_forgotten(void **state)
 {
     struct pair *pair = *state;
-    for (int i = 0; i < 3; i++) {
-        begin_everything(&pair->end);
+    const size_t lengths[] = {longest(&pair->end), 100000, 20000, longest(&pair->end)};
+    for (size_t i = 0; i < LENGTH(lengths); i++) {
+        begin_lengths(&pair->end, lengths[i]);
         if (pair->end.facts.verbs & VERB(RECV) && !pair->end.facts.alone)
             assert_int_equal(ask_all(pair, "post", THERE_AT, 64, next_id()).status, 0);
         pair_meet(pair, 0);

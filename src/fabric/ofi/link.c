@@ -41,7 +41,7 @@ int weft_ofi_expose(struct fabric *fabric, struct region *region, struct msg *ke
         return weft_ofi_host->fail(-ENOSPC, "ofi: more than %d regions", WEFT_OFI_ENTRIES);
     if (!region->address)
         return weft_ofi_host->fail(-EINVAL, "ofi: a region without an address");
-    int status = r->bound_mr ? weft_ofi_renew(r) : 0;
+    int status = r->bound_mr || !r->port.domain ? weft_ofi_renew(r) : 0;
     if (!status && !e->mr)
         status = weft_ofi_register(r, region->address, region->length, region->gpu ? region : NULL,
                                    r->access, &e->mr);

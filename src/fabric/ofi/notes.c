@@ -125,7 +125,7 @@ void weft_ofi_note_arrived(struct weft_ofi *r, struct weft_ofi_bounce *note,
                            const struct fi_cq_tagged_entry *entry)
 {
     weft_ofi_heed_tag(r, entry->tag);
-    if (!heed(r, (enum note)(entry->tag >> KIND_AT & 0xf), note->data, entry->len))
+    if (!heed(r, (enum note)(entry->tag >> KIND_AT & KIND_MASK), note->data, entry->len))
         weft_ofi_lose(r, "it sent what makes no sense");
     if (post(r, note))
         weft_ofi_lose(r, "no receive for its notes");

@@ -221,7 +221,10 @@ static void forget(struct weft_ofi *r)
     }
     weft_ofi_guard_end(r);
     weft_ofi_part(r);
-    weft_ofi_deregister(r, false);
+    bool kept = !r->port.domain; /* with the endpoint: there will be another */
+    weft_ofi_deregister(r, kept);
+    if (kept)
+        arena_deregister(r);
     weft_ofi_mail_leave(r);
     weft_ofi_tags_leave(r);
     memset(r->remotes, 0, sizeof r->remotes);

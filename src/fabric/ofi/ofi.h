@@ -57,7 +57,8 @@ int weft_ofi_list(void (*say)(void *arg, const char *device, const char *what), 
 int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want);
 void weft_ofi_port_close(struct weft_ofi_port *port);
 
-/* The endpoint with its queue and addresses: it belongs to one meeting, the domain to all. */
+/* The endpoint with its queue and addresses: it belongs to one meeting, the domain to all, unless
+ * it was kept with an endpoint. */
 int weft_ofi_port_meet(struct weft_ofi_port *port);
 void weft_ofi_port_part(struct weft_ofi_port *port);
 
@@ -433,7 +434,7 @@ enum note {
     NOTE_BYE,
     NOTE_MATCHED
 };
-enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4 };
+enum { COUNT_BITS = 20, KIND_AT = 2 * COUNT_BITS, CLASS_AT = KIND_AT + 4, KIND_MASK = 0xf };
 static const uint64_t weft_ofi_tag_ignore = (UINT64_C(1) << CLASS_AT) - 1;
 
 static inline uint64_t weft_ofi_tag_class(enum class class)

@@ -5,13 +5,15 @@
  *   are also how ofi_rxm fetches long messages.
  * - In releases 2.0 to 2.6 ofi_rxm takes a message of which a part has come for something else.
  * - Two endpoints of shm in one process use one mapping of each other's memory.
- * Such endpoints are kept: nobody polls them, and they go with the process, or with the other end.
+ * Such endpoints are kept, and go with the process, or with the other end. A poll since 1.18 serves
+ * all endpoints of a domain, also where what they read into is freed: then the domain is kept too.
  */
 #include "fabric/ofi/tag.h"
 
 #include <pthread.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,17 +82,63 @@ static bool all_back(struct weft_ofi *r, int count)
     return count <= 0;
 }
 
-/* An end that says that it leaves has most often sent its messages whole; if both ends kept their
- * endpoints, what is under way between those would hold up the next ones. */
+static bool on_tcp(const struct weft_ofi *r)
+{
+    return r->ep && r->tried && weft_ofi_is(r->port.info, "tcp");
+}
+
 static bool fragile(struct weft_ofi *r)
 {
+    return on_tcp(r) && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) &&
+           (reads(r) || !all_back(r, cancel_all(r)));
+}
+
+/* ---- what comes in parts ---- */
+
+static int under_way(const struct weft_ofi *r)
+{
+    int count = 0;
+    for (int i = 0; i < WEFT_OFI_SLOTS; i++)
+        count += r->slots[i].taken && !r->slots[i].left;
+    return count;
+}
+
+/* Messages keep their order: what the other end sent before it said that it leaves has come whole,
+ * and so has at the other end what we have sent. An end that is silent is not waited for. */
+static void settle(struct weft_ofi *r)
+{
+    enum { QUIET = 4096, LAPS = 16 * QUIET, PAUSE = 256 };
+    int left = under_way(r);
+    for (int lap = 0, quiet = 0; lap < LAPS && quiet < QUIET && !(r->parted && left <= 0); lap++) {
+        struct fi_cq_tagged_entry entry = {0};
+        struct fi_cq_err_entry error = {0};
+        ssize_t got = fi_cq_read(r->cq, &entry, 1);
+        bool failed = got == -FI_EAVAIL;
+        if (failed)
+            got = fi_cq_readerr(r->cq, &error, 0);
+        if (got != 1 && got != -FI_EAGAIN)
+            return;
+        quiet = got == 1 ? 0 : quiet + 1;
+        if (quiet && quiet % PAUSE == 0)
+            sched_yield();
+        const struct weft_ofi_context *context = failed ? error.op_context : entry.op_context;
+        if (got != 1 || !context)
+            continue;
+        left -= context->what == IS_SLOT;
+        r->parted |=
+            !failed && context->what == IS_NOTE && (entry.tag >> KIND_AT & KIND_MASK) == NOTE_BYE;
+    }
+}
+
+/* May there be a part of a message? */
+static bool torn(struct weft_ofi *r)
+{
     uint32_t version = fi_version();
-    bool old = FI_VERSION_LT(version, FI_VERSION(1, 18));
-    bool lost = !r->parted && FI_VERSION_GE(version, FI_VERSION(2, 0)) &&
-                FI_VERSION_LT(version, FI_VERSION(2, 7));
-    if (!r->ep || !r->tried || !weft_ofi_is(r->port.info, "tcp") || !(old || lost))
+    if (!on_tcp(r) || FI_VERSION_LT(version, FI_VERSION(2, 0)) ||
+        FI_VERSION_GE(version, FI_VERSION(2, 7)))
         return false;
-    return (old && reads(r)) || !all_back(r, cancel_all(r));
+    settle(r);
+    return !r->parted && !all_back(r, cancel_all(r));
 }
 
 /* ---- both ends in one process ---- */
@@ -133,13 +181,14 @@ static void close_both(struct kept *one, struct kept *other)
 
 /* ---- leaving ---- */
 
-static void keep(struct weft_ofi *r)
+static void keep(struct weft_ofi *r, bool domain)
 {
     struct kept *one = calloc(1, sizeof *one);
     size_t length = sizeof one->mine - 1;
     pthread_mutex_lock(&lock);
     if (one) {
         one->port = r->port;
+        one->owns = domain;
         one->peer = r->peer;
         if (in_this_process(r) && !fi_getname(&r->ep->fid, one->mine, &length))
             memcpy(one->theirs, r->peer_name, sizeof one->theirs);
@@ -155,12 +204,18 @@ static void keep(struct weft_ofi *r)
     r->port.ep = NULL;
     r->port.cq = NULL;
     r->port.av = NULL;
+    if (domain) {
+        r->port.domain = NULL;
+        r->port.fabric = NULL;
+    }
 }
 
 void weft_ofi_part(struct weft_ofi *r)
 {
     if (r->stuck || in_this_process(r) || fragile(r))
-        keep(r);
+        keep(r, false);
+    else if (torn(r))
+        keep(r, true);
     weft_ofi_port_part(&r->port);
     r->ep = NULL;
     r->cq = NULL;

@@ -274,12 +274,20 @@ static int open_queue(struct weft_ofi_port *port)
     return fi_cq_open(port->domain, &cq, &port->cq, NULL);
 }
 
+static int open_domain(struct weft_ofi_port *port)
+{
+    int status = port->fabric ? 0 : fi_fabric(port->info->fabric_attr, &port->fabric, NULL);
+    return status ? status : fi_domain(port->fabric, port->info, &port->domain, NULL);
+}
+
 int weft_ofi_port_meet(struct weft_ofi_port *port)
 {
     struct fi_av_attr av = {.type = port->info->domain_attr->av_type, .count = 4};
     if (av.type == FI_AV_UNSPEC)
         av.type = FI_AV_TABLE;
-    int status = open_queue(port);
+    int status = port->domain ? 0 : open_domain(port);
+    if (!status)
+        status = open_queue(port);
     if (!status)
         status = fi_av_open(port->domain, &av, &port->av, NULL);
     if (!status)
@@ -295,14 +303,6 @@ int weft_ofi_port_meet(struct weft_ofi_port *port)
     return status;
 }
 
-static int open_all(struct weft_ofi_port *port)
-{
-    int status = fi_fabric(port->info->fabric_attr, &port->fabric, NULL);
-    if (!status)
-        status = fi_domain(port->fabric, port->info, &port->domain, NULL);
-    return status ? status : weft_ofi_port_meet(port);
-}
-
 int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *want)
 {
     *port = (struct weft_ofi_port){.waits = want->events};
@@ -313,7 +313,7 @@ int weft_ofi_port_open(struct weft_ofi_port *port, const struct fabric_want *wan
     port->follows_here = weft_ofi_on_ip(port->info);
     snprintf(port->name, sizeof port->name, "%s/%s", port->info->fabric_attr->prov_name,
              port->info->domain_attr->name);
-    status = open_all(port);
+    status = weft_ofi_port_meet(port);
     if (!status)
         return 0;
     weft_ofi_port_close(port);
