@@ -4,9 +4,10 @@
  * are under way. */
 #include "support/unit.h"
 
-/* With what is inside. */
+/* NOLINTBEGIN(bugprone-suspicious-include): with what is inside. */
 #include "bench/inflight.c"
 #include "bench/method_stream.c"
+/* NOLINTEND(bugprone-suspicious-include) */
 
 static struct {
     struct run *run;
