@@ -205,7 +205,7 @@ static int poll_more(struct weft_ucp *u, struct completion *completions, int max
 }
 
 /* A look in shared memory takes less than the way here: a poll for one, which is waited for, looks
- * several times, with a breath between two looks: the other end writes a message in several stores,
+ * several times, with a pause between two looks: the other end writes a message in several stores,
  * and each look takes the line away from it. */
 int weft_ucp_poll(struct fabric *fabric, struct completion *completions, int max)
 {

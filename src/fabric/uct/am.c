@@ -126,7 +126,7 @@ static int poll_more(struct weft_uct *l, struct completion *completions, int max
 
 /* Arrivals whose data is not looked at go straight to the caller of poll, if no event is before
  * them. In shared memory one look takes a few nanoseconds, less than to come here again: a poll
- * for one, which is waited for, looks several times, with a breath between two looks: the other end
+ * for one, which is waited for, looks several times, with a pause between two looks: the other end
  * writes a message in several stores, and each look takes the line away from it. */
 int weft_uct_poll(struct fabric *fabric, struct completion *completions, int max)
 {
