@@ -10,6 +10,7 @@
 struct state {
     size_t got; /* of the message that is coming in */
     bool due;   /* a receive is to be posted */
+    struct xfer receive;
 };
 _Static_assert(sizeof(struct state) <= sizeof((struct run *)0)->own, "run.own is too small");
 
@@ -26,12 +27,9 @@ static bool one_way(const struct run *run)
 static int post_receive(struct run *run)
 {
     struct state *state = state_of(run);
-    struct xfer receive = {.local = &run->session->buffer,
-                           .at = run->receive_at + state->got,
-                           .length = (run->size ? run->size : run->spec->size.min) - state->got,
-                           .how = run->spec->data.lend ? HINT(LEND) : 0,
-                           .id = ID_RECEIVE};
-    int status = run->fabric->stream_recv(run->handle, &receive);
+    state->receive.at = run->receive_at + state->got;
+    state->receive.length = (run->size ? run->size : run->spec->size.min) - state->got;
+    int status = run->fabric->stream_recv(run->handle, &state->receive);
     state->due = status == -EAGAIN;
     return status == LATER || state->due ? 0 : status;
 }
@@ -39,7 +37,9 @@ static int post_receive(struct run *run)
 static int stream_start(struct run *run)
 {
     bool server = run->session->peer->rank == PEER_SERVER;
-    *state_of(run) = (struct state){0};
+    *state_of(run) = (struct state){.receive = {.local = &run->session->buffer,
+                                                .how = run->spec->data.lend ? HINT(LEND) : 0,
+                                                .id = ID_RECEIVE}};
     return server || !one_way(run) || run->spec->both_ways ? post_receive(run) : 0;
 }
 

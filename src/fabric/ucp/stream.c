@@ -101,6 +101,11 @@ void weft_ucp_stream_lend(struct weft_ucp *u)
         u->todo &= ~(unsigned)TODO_LEND;
 }
 
+const ucp_request_param_t weft_ucp_stream_receive = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                                     UCP_OP_ATTR_FIELD_USER_DATA |
+                                                                     UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+                                                     .cb.recv_stream = received};
+
 int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x)
 {
     struct weft_ucp *u = (struct weft_ucp *)fabric;
@@ -114,14 +119,10 @@ int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x)
     if (x->how & HINT(LEND))
         return borrow(slot, x);
     size_t length = 0;
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA |
-                                                 UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-                                 .memory_type = weft_ucp_type(&u->port, x->local),
-                                 .cb.recv_stream = received,
-                                 .user_data = slot};
+    u->stream.memory_type = weft_ucp_type(&u->port, x->local);
+    u->stream.user_data = slot;
     void *request =
-        ucp_stream_recv_nbx(u->ep, x->local->address + x->at, x->length, &length, &param);
+        ucp_stream_recv_nbx(u->ep, x->local->address + x->at, x->length, &length, &u->stream);
     if (UCS_PTR_IS_ERR(request))
         return weft_ucp_refuse(u, "a stream", UCS_PTR_STATUS(request));
     if (!request) {

@@ -310,6 +310,7 @@ static int weft_ucp_open(struct fabric **fabric, const struct fabric_want *want,
                                     .memory_type = UCS_MEMORY_TYPE_HOST,
                                     .cb.send = weft_ucp_slot_done};
     u->receive = weft_ucp_receive;
+    u->stream = weft_ucp_stream_receive;
     free_slots(u);
     int status = weft_ucp_tune(u, want->tunes ? want->tunes : "");
     if (!status)

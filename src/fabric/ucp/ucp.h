@@ -172,7 +172,7 @@ struct weft_ucp {
     struct completion *events;
     struct completion *sink, *sink_end; /* of a poll that is under way */
     struct weft_ucp_slot *free;
-    ucp_request_param_t send, receive; /* of operations but for their slot */
+    ucp_request_param_t send, receive, stream; /* of operations but for their slot */
     bool looks, sleeps, connected;
     bool tuned; /* operations are not all as usual */
     bool plain; /* connected, nothing is tuned, and no call has to be survived */
@@ -394,6 +394,7 @@ void weft_ucp_flow_tell(struct weft_ucp *ucp);
 
 int weft_ucp_stream_send(struct fabric *fabric, const struct xfer *x);
 int weft_ucp_stream_recv(struct fabric *fabric, const struct xfer *x);
+extern const ucp_request_param_t weft_ucp_stream_receive;
 /* To the oldest receive that borrows, if there is something; takes back what was lent before. */
 void weft_ucp_stream_lend(struct weft_ucp *ucp);
 void weft_ucp_stream_give_back(struct weft_ucp *ucp);
