@@ -173,9 +173,11 @@ static inline bool counted(const struct run *run, uint64_t number)
 
 static int add_arrived(struct run *run, uint64_t number)
 {
-    for (int i = 0; i < LOOKS_A_POLL; i++)
+    for (int i = 0; i < LOOKS_A_POLL; i++) {
         if (counted(run, number))
             return 1;
+        cpu_relax();
+    }
     int got = flight_poll(run);
     return got < 0 ? got : 0;
 }

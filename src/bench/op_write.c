@@ -112,9 +112,11 @@ static int put_arrived(struct run *run, uint64_t number)
 {
     if (!run->inbox)
         return put_arrived_gpu(run, number);
-    for (int i = 0; i < LOOKS_A_POLL; i++)
+    for (int i = 0; i < LOOKS_A_POLL; i++) {
         if (stamped(run, number))
             return run->verify ? look_until_settled(run, number) : 1;
+        cpu_relax();
+    }
     int got = flight_poll(run);
     return got < 0 ? got : 0;
 }
